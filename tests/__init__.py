@@ -1,0 +1,1 @@
+"""The tests: SQL in `sql`, Python in `py`."""
