@@ -1,0 +1,110 @@
+"""What the engine asks of a payment gateway, and what it may hear back.
+
+`ChargeRequest` and `ChargeResult` mirror the composite types `charge_request` and `charge_result`
+of the database field by field, in the same order: `start_attempts` and `attempts_to_look_up`
+return the first, `settle_attempts` takes an array of the second. An adapter speaks one gateway's
+protocol and translates between the two. It decides nothing: which outcome moves what is the
+database's business.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Protocol
+
+
+class Outcome(StrEnum):
+    """What became of one attempt, as far as the gateway's answer tells."""
+
+    SUCCEEDED = "SUCCEEDED"
+    """The money moved."""
+    DECLINED = "DECLINED"
+    """A definite no, including an error that names the card, the method or the mandate."""
+    REQUIRES_ACTION = "REQUIRES_ACTION"
+    """The customer must act before `action_expires_at`."""
+    PROCESSING = "PROCESSING"
+    """Bank money is under way; the end is told later."""
+    NOT_ATTEMPTED = "NOT_ATTEMPTED"
+    """Definitely not executed: the same key may be sent again after `retry_after`."""
+    UNKNOWN = "UNKNOWN"
+    """It may have happened. Every answer that is not recognised means this."""
+    NOT_FOUND = "NOT_FOUND"
+    """Of a look-up only: the gateway definitely answered that it holds no such payment."""
+
+
+class Source(StrEnum):
+    """Who reported a result."""
+
+    SEND = "SEND"
+    LOOKUP = "LOOKUP"
+    WEBHOOK = "WEBHOOK"
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeRequest:
+    """One stored request; `amount` is in the currency's minor unit, `send_no` counts from 1."""
+
+    customer_id: int
+    attempt_id: int
+    claim_epoch: int
+    idempotency_key: str
+    amount: int
+    currency: str
+    payment_method_token: str
+    description: str
+    lane: str
+    gateway_account: str
+    gateway_payment_id: str | None
+    send_no: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeResult:
+    """What a send, a look-up or a webhook says about one attempt.
+
+    `outcome` is an `Outcome` and `source` a `Source`. `amount` (minor units) and `currency` are the
+    gateway's own figures, never the requested ones, so that the database can compare the two.
+    `code` is the gateway's decline code, or the adapter's word for what went wrong.
+    `retry_after` counts seconds from the answer.
+    """
+
+    customer_id: int
+    attempt_id: int
+    claim_epoch: int
+    outcome: str
+    gateway_payment_id: str | None
+    amount: int | None
+    currency: str | None
+    code: str | None
+    retry_after: Decimal | None
+    action_expires_at: datetime | None
+    source: str
+
+
+class Gateway(Protocol):
+    """One merchant account at one gateway.
+
+    Neither call raises for anything that the network or the gateway does; a cancellation of the
+    calling task does pass through, and leaves the attempt to be looked up. No call is ever retried
+    inside an adapter: each takes one slot of the throttle.
+    """
+
+    async def charge(self, request: ChargeRequest, *, timeout: float) -> ChargeResult:
+        """Send the stored request, byte by byte the same at every send, for at most `timeout` s.
+
+        Never answers NOT_FOUND.
+        """
+        ...
+
+    async def look_up(self, request: ChargeRequest, *, timeout: float) -> ChargeResult:
+        """Ask what became of it, by the gateway's payment id if known, else by our reference.
+
+        Never answers NOT_ATTEMPTED: a look-up that errs says nothing about the payment, and is
+        UNKNOWN.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections; calls in flight end as UNKNOWN."""
+        ...
