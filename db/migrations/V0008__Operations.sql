@@ -1,0 +1,197 @@
+-- Callers' idempotency, renewal runs, switches, and the composite types that the steps pass to one another.
+
+CREATE SEQUENCE billing.billing_run_id_seq INCREMENT BY 64 MINVALUE 0 START WITH 64;
+
+CREATE TABLE billing.idempotency_key (
+    customer_id bigint NOT NULL,
+    operation text NOT NULL,
+    idempotency_key text NOT NULL,
+    request_hash text NOT NULL,
+    response jsonb,
+    created_at timestamptz NOT NULL,
+    keep_for_ever boolean NOT NULL DEFAULT false,
+    CONSTRAINT idempotency_key_pkey PRIMARY KEY (customer_id, operation, idempotency_key),
+    CONSTRAINT idempotency_key_is_short CHECK (length(idempotency_key) BETWEEN 1 AND 255)
+);
+CREATE INDEX idempotency_key_by_age ON billing.idempotency_key (created_at) WHERE NOT keep_for_ever;
+
+COMMENT ON TABLE billing.idempotency_key IS
+'Keys of callers with the stored answer, committed together with the effect.';
+COMMENT ON COLUMN billing.idempotency_key.customer_id IS 'Customer; 0 for an operation without one.';
+COMMENT ON COLUMN billing.idempotency_key.operation IS 'Name of the function.';
+COMMENT ON COLUMN billing.idempotency_key.idempotency_key IS 'Key sent by the caller.';
+COMMENT ON COLUMN billing.idempotency_key.request_hash IS
+'Hash of the arguments without key, p_as_of and p_expected_version.';
+COMMENT ON COLUMN billing.idempotency_key.response IS 'The row that was returned; NULL while the first call runs.';
+COMMENT ON COLUMN billing.idempotency_key.created_at IS 'Business time of the first call.';
+COMMENT ON COLUMN billing.idempotency_key.keep_for_ever IS
+'True for operations that move money by themselves; the others are dropped after 30 days.';
+
+CREATE TABLE billing.billing_run (
+    billing_run_id bigint NOT NULL DEFAULT nextval('billing.billing_run_id_seq'),
+    status text NOT NULL DEFAULT 'RUNNING',
+    as_of timestamptz NOT NULL,
+    worker text NOT NULL,
+    due_at_start bigint NOT NULL,
+    renewed bigint NOT NULL DEFAULT 0,
+    ended bigint NOT NULL DEFAULT 0,
+    parked bigint NOT NULL DEFAULT 0,
+    limit_reached bigint NOT NULL DEFAULT 0,
+    started_wall_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last_batch_wall_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_wall_at timestamptz,
+    CONSTRAINT billing_run_pkey PRIMARY KEY (billing_run_id),
+    CONSTRAINT billing_run_status_is_known CHECK (status IN ('RUNNING', 'DONE', 'STOPPED')),
+    CONSTRAINT ended_run_has_an_end CHECK ((status = 'RUNNING') = (ended_wall_at IS NULL))
+);
+CREATE INDEX billing_run_running ON billing.billing_run (started_wall_at) WHERE status = 'RUNNING';
+
+COMMENT ON TABLE billing.billing_run IS
+'One renewal run. Updated by every batch in the transaction of the batch, so that it is visible while it runs.';
+COMMENT ON COLUMN billing.billing_run.billing_run_id IS 'Run.';
+COMMENT ON COLUMN billing.billing_run.status IS 'RUNNING, DONE, or STOPPED because too many renewals were parked.';
+COMMENT ON COLUMN billing.billing_run.as_of IS 'Business time of its start.';
+COMMENT ON COLUMN billing.billing_run.worker IS 'Who runs it.';
+COMMENT ON COLUMN billing.billing_run.due_at_start IS 'Subscriptions due when it began, counted up to 100,000.';
+COMMENT ON COLUMN billing.billing_run.renewed IS 'Periods opened so far.';
+COMMENT ON COLUMN billing.billing_run.ended IS 'Subscriptions cancelled or expired at their boundary so far.';
+COMMENT ON COLUMN billing.billing_run.parked IS 'Renewals that failed on their data and were set aside so far.';
+COMMENT ON COLUMN billing.billing_run.limit_reached IS
+'Subscriptions that reached three periods in this run and wait for the next one.';
+COMMENT ON COLUMN billing.billing_run.started_wall_at IS 'Wall clock of its start.';
+COMMENT ON COLUMN billing.billing_run.last_batch_wall_at IS 'Wall clock of its last batch.';
+COMMENT ON COLUMN billing.billing_run.ended_wall_at IS 'Wall clock of its end.';
+
+CREATE TABLE billing.operator_switch (
+    name text NOT NULL,
+    thrown_at timestamptz,
+    thrown_by text,
+    CONSTRAINT operator_switch_pkey PRIMARY KEY (name),
+    CONSTRAINT switch_is_known CHECK (name IN ('RENEWING', 'COLLECTING')),
+    CONSTRAINT thrown_switch_says_by_whom CHECK ((thrown_at IS NULL) = (thrown_by IS NULL))
+);
+
+COMMENT ON TABLE billing.operator_switch IS 'Emergency stops for the whole database.';
+COMMENT ON COLUMN billing.operator_switch.name IS 'RENEWING or COLLECTING.';
+COMMENT ON COLUMN billing.operator_switch.thrown_at IS 'Since when an operator has stopped it, by the wall clock; NULL = running.';
+COMMENT ON COLUMN billing.operator_switch.thrown_by IS 'Who stopped it.';
+
+INSERT INTO billing.operator_switch (name) VALUES ('RENEWING'), ('COLLECTING');
+
+CREATE TYPE billing.subscription_key AS (
+    customer_id bigint,
+    subscription_id bigint
+);
+COMMENT ON TYPE billing.subscription_key IS 'Key of a subscription, passed between steps in (customer_id, subscription_id) order.';
+
+CREATE TYPE billing.renewal AS (
+    customer_id bigint,
+    subscription_id bigint,
+    resource_id bigint,
+    verdict text,
+    from_status text,
+    to_status text,
+    reason text,
+    version bigint,
+    event_seq bigint,
+    event_count integer,
+    invoice_id bigint,
+    price_id bigint,
+    plan_code text,
+    plan_name text,
+    quantity integer,
+    unit_amount bigint,
+    currency text,
+    total bigint,
+    credit bigint,
+    credit_seq bigint,
+    credit_balance bigint,
+    payment_method_id bigint,
+    gateway_account_id integer,
+    period_no integer,
+    period_start timestamptz,
+    period_end timestamptz,
+    next_renewal_at timestamptz
+);
+COMMENT ON TYPE billing.renewal IS
+'What renew_due has decided about one subscription. verdict: RENEW, CANCEL, EXPIRE or REST (no new period, dunning goes on). version and event_seq are those before; event_count is how many numbers it takes.';
+
+CREATE TYPE billing.renewal_outcome AS (
+    renewed integer,
+    ended integer,
+    parked integer,
+    limit_reached integer
+);
+COMMENT ON TYPE billing.renewal_outcome IS
+'What one batch did: periods opened, subscriptions ended at their boundary, renewals parked, subscriptions at the limit of this run.';
+
+CREATE TYPE billing.happening AS (
+    customer_id bigint,
+    subscription_id bigint,
+    event_seq bigint,
+    event_type text,
+    from_status text,
+    to_status text,
+    invoice_id bigint,
+    attempt_id bigint,
+    detail jsonb,
+    published boolean
+);
+COMMENT ON TYPE billing.happening IS
+'One numbered event of a subscription on its way into the log and, where published, into the outbox.';
+
+CREATE TYPE billing.charge_request AS (
+    customer_id bigint,
+    attempt_id bigint,
+    claim_epoch integer,
+    idempotency_key text,
+    amount bigint,
+    currency text,
+    payment_method_token text,
+    description text,
+    lane text,
+    gateway_account text,
+    gateway_payment_id text,
+    send_no integer
+);
+COMMENT ON TYPE billing.charge_request IS
+'What the shell sends to, or asks of, a gateway. amount in minor units; idempotency_key is also our reference there.';
+
+CREATE TYPE billing.charge_result AS (
+    customer_id bigint,
+    attempt_id bigint,
+    claim_epoch integer,
+    outcome text,
+    gateway_payment_id text,
+    amount bigint,
+    currency text,
+    code text,
+    retry_after numeric,
+    action_expires_at timestamptz,
+    source text
+);
+COMMENT ON TYPE billing.charge_result IS
+'What a gateway said. outcome: SUCCEEDED, DECLINED, REQUIRES_ACTION, PROCESSING, NOT_ATTEMPTED, UNKNOWN, or NOT_FOUND from a look-up. amount in minor units, retry_after in seconds, source SEND, LOOKUP, WEBHOOK or ENGINE. claim_epoch NULL from a webhook.';
+
+CREATE TYPE billing.settlement AS (
+    customer_id bigint,
+    attempt_id bigint,
+    outcome text,
+    verdict text,
+    attempt_status text,
+    invoice_id bigint,
+    invoice_status text,
+    subscription_status text
+);
+COMMENT ON TYPE billing.settlement IS
+'What settle_attempts made of one result: verdict APPLIED, STALE, DUPLICATE or REJECTED, and the statuses afterwards.';
+
+CREATE TYPE billing.ending AS (
+    customer_id bigint,
+    subscription_id bigint,
+    to_status text,
+    reason text,
+    ended_at timestamptz
+);
+COMMENT ON TYPE billing.ending IS
+'One subscription that is to end, for billing.end_subscriptions: CANCELED or EXPIRED, why, and at which instant of business time.';
