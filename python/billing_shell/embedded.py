@@ -262,6 +262,7 @@ def default_data_dir() -> Path:
 def temporary_data_dir() -> Iterator[Path]:
     """Hand out a new data directory, and remove it with all that is in it."""
     directory = Path(tempfile.mkdtemp(prefix="billing-"))
+    directory.chmod(0o711)  # for the account that root's servers run as
     try:
         yield directory
     finally:
