@@ -118,6 +118,11 @@ def verify(
     return VerifiedWebhook(event_id, signed_at)
 
 
+def check_secret(secret: str) -> None:
+    """Raise SecretError where a secret is no key, before anything depends on it."""
+    _key(secret)
+
+
 def _required(headers: Mapping[str, str], name: str) -> str:
     value = headers.get(name, "").strip()
     if not value:

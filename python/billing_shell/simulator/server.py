@@ -1,0 +1,187 @@
+"""Puts the gateway together and serves it until SIGTERM or SIGINT."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from billing_shell.simulator.answers import TRANSPORT_STATE
+from billing_shell.simulator.arrivals import Arrivals
+from billing_shell.simulator.charging import Charging
+from billing_shell.simulator.clocks import ArrivalClock
+from billing_shell.simulator.control import Control
+from billing_shell.simulator.controls import Controls
+from billing_shell.simulator.courier import Courier
+from billing_shell.simulator.idempotency import IdempotencyLayer
+from billing_shell.simulator.ledger import Ledger
+from billing_shell.simulator.lifecycle import Lifecycle
+from billing_shell.simulator.looking_up import LookingUp
+from billing_shell.simulator.options import Options
+from billing_shell.simulator.problems import Problem, on_http_exception, on_problem
+from billing_shell.simulator.refunding import Refunding
+
+# Longer than any client keeps an idle connection: the server closing first would look like a fault.
+_KEEP_ALIVE_SECONDS = 120
+_DRAIN_SECONDS = 5
+_BACKLOG = 2_048
+_SWEEP_SECONDS = 1.0
+
+
+def serve(options: Options) -> None:
+    """Serve until SIGTERM or SIGINT, with the ready line on standard output once it listens.
+
+    The line is one JSON object: `event` ("ready"), `url`, `port`, `process_id`, `ledger`. Raises
+    LedgerError when the ledger cannot be used, OSError when the address cannot.
+    """
+    asyncio.run(_serve(options))
+
+
+async def _serve(options: Options) -> None:
+    async with Ledger(options.ledger, options.commit_window) as ledger:
+        with _listen(options) as listener:
+            async with _application(ledger, options) as application:
+                config = uvicorn.Config(
+                    application,
+                    http=_Protocol,
+                    ws="none",
+                    lifespan="off",
+                    log_level="warning",
+                    access_log=False,
+                    server_header=False,
+                    timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                    timeout_graceful_shutdown=_DRAIN_SECONDS,
+                )
+                await _Server(config, options.ledger).serve(sockets=[listener])
+
+
+class _Protocol(H11Protocol):
+    """HTTP whose handlers can reach the transport, to cut it."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Hand the transport on in the ASGI state of this connection's requests."""
+        self.app_state = self.app_state | {TRANSPORT_STATE: transport}
+        super().connection_made(transport)
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it is ready, and where."""
+
+    def __init__(self, config: uvicorn.Config, ledger: Path) -> None:
+        super().__init__(config)
+        self._ledger = ledger
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Drain on SIGTERM and SIGINT, and return: uvicorn would end the process right there.
+
+        The ledger has yet to be closed after the server.
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then print the ready line."""
+        await super().startup(sockets)
+        for listener in sockets or []:
+            host, port = listener.getsockname()[:2]
+            ready = {
+                "event": "ready",
+                "url": f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}",
+                "port": port,
+                "process_id": os.getpid(),
+                "ledger": str(self._ledger),
+            }
+            sys.stdout.write(json.dumps(ready) + "\n")
+            sys.stdout.flush()
+
+
+def _listen(options: Options) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    # The protocol is named, or asyncio leaves Nagle's algorithm on, and each answer takes 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((options.host, options.port))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+@contextlib.asynccontextmanager
+async def _application(ledger: Ledger, options: Options) -> AsyncIterator[Starlette]:
+    arrival_clock = ArrivalClock()
+    run_no = await _begin_run(ledger, arrival_clock, options)
+    controls = await Controls.load(ledger, options)
+    courier = Courier(ledger, controls, arrival_clock, options.webhook_retry)
+    lifecycle = Lifecycle(ledger, controls, arrival_clock, courier)
+    arrivals = Arrivals(ledger, arrival_clock, options, run_no)
+    layer = IdempotencyLayer(ledger, controls, arrivals, arrival_clock, courier, options)
+    charging = Charging(controls, arrivals, arrival_clock, layer, options.hang)
+    refunding = Refunding(controls, arrivals, arrival_clock, layer, options.hang)
+    looking_up = LookingUp(ledger, controls, arrivals, lifecycle, options)
+    control = Control(ledger, controls, lifecycle, courier)
+    application = Starlette(
+        routes=[
+            Route("/v1/charges", charging.charge, methods=["POST"]),
+            Route("/v1/charges", looking_up.search, methods=["GET"]),
+            Route("/v1/charges/{payment_id}", looking_up.get, methods=["GET"]),
+            Route("/v1/refunds", refunding.refund, methods=["POST"]),
+            *control.routes(),
+        ],
+        exception_handlers={Problem: on_problem, HTTPException: on_http_exception},
+    )
+    courier.take_up()
+    background = [
+        asyncio.create_task(courier.run(), name="courier"),
+        asyncio.create_task(_expire_for_ever(lifecycle), name="expiry"),
+    ]
+    try:
+        yield application
+    finally:
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+
+
+async def _expire_for_ever(lifecycle: Lifecycle) -> None:
+    while True:
+        await lifecycle.expire_actions()
+        await asyncio.sleep(_SWEEP_SECONDS)
+
+
+async def _begin_run(ledger: Ledger, arrival_clock: ArrivalClock, options: Options) -> int:
+    settings = json.dumps(_public(options))
+
+    def write(connection: sqlite3.Connection) -> int:
+        number = connection.execute(
+            "INSERT INTO runs (started_us, process_id, settings) VALUES (?, ?, ?)",
+            (arrival_clock.now_us(), os.getpid(), settings),
+        ).lastrowid
+        return number or 0
+
+    return await ledger.write(write)
+
+
+def _public(options: Options) -> dict[str, object]:
+    settings = asdict(options) | {"ledger": str(options.ledger)}
+    return {name: value for name, value in settings.items() if name not in _SECRET}
+
+
+_SECRET = frozenset({"api_key", "webhook_secret"})
