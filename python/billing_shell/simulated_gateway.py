@@ -1,0 +1,395 @@
+"""Adapter for the simulated gateway: its HTTP on one side, `ChargeResult` on the other.
+
+Only a definite answer becomes a definite outcome. Whatever is not recognised, be it a status, a
+body, a member or a broken connection, is UNKNOWN: the payment may have been made. Codes that do not
+come from the gateway:
+
+| code | outcome of a charge | meaning |
+|---|---|---|
+| `connection_refused` | NOT_ATTEMPTED | no connection came about, so nothing was sent |
+| `no_free_connection` | NOT_ATTEMPTED | the pool was exhausted, so nothing was sent |
+| `unsendable_request` | NOT_ATTEMPTED | the stored key cannot stand in an HTTP header |
+| `rate_limited` | NOT_ATTEMPTED | 429, ahead of the gateway's idempotency layer |
+| `unauthorized`, `forbidden` | NOT_ATTEMPTED | 401, 403: our credentials; open the breaker, alert |
+| `timeout`, `connection_lost` | UNKNOWN | no answer, or half of one |
+| `unreadable_answer` | UNKNOWN | too long, encoded, or not a JSON object |
+| `unrecognised_answer` | UNKNOWN | a JSON object that does not say what became of the payment |
+| `reference_mismatch` | UNKNOWN | the answer is about another payment than ours |
+| `idempotency_key_in_use` | UNKNOWN | 409: an earlier send is still being executed |
+| `idempotency_mismatch` | UNKNOWN | the key was used with other parameters: a person must look |
+| `http_<status>` | UNKNOWN | any other status, where the body names no code |
+
+A look-up has the same codes, and UNKNOWN in place of NOT_ATTEMPTED. Where it finds several payments
+under one reference, the one that went furthest is reported, with the code `several_payments` if
+more than one of them succeeded.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from billing_shell.gateway import ChargeRequest, ChargeResult, Outcome, Source
+
+_CONNECTIONS = 512
+# Shorter than the server's, so that a connection is never used while the server closes it.
+_IDLE_SECONDS = 30.0
+# The share of a call's time that connecting may take; it must end before the whole call does, or
+# "nothing was sent" could not be told from "no answer".
+_CONNECT_SHARE = 0.4
+_LONGEST_ANSWER = 256 * 1024
+_LONGEST_PAUSE = Decimal(86_400)
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_PAYMENT_ID = re.compile(r"[\x21-\x7e]{1,255}")
+_CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
+_CURRENCY = re.compile(r"[A-Z]{3}")
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
+_LARGEST_AMOUNT = 2**63 - 1
+
+_MADE = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED})
+_REFUSED = frozenset(
+    {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY}
+)
+# What needs no body to be understood, and is the same whatever a proxy made of the body.
+_OF_STATUS_ALONE = {
+    HTTPStatus.TOO_MANY_REQUESTS: (Outcome.NOT_ATTEMPTED, "rate_limited"),
+    HTTPStatus.UNAUTHORIZED: (Outcome.NOT_ATTEMPTED, "unauthorized"),
+    HTTPStatus.FORBIDDEN: (Outcome.NOT_ATTEMPTED, "forbidden"),
+    HTTPStatus.CONFLICT: (Outcome.UNKNOWN, "idempotency_key_in_use"),
+}
+_METHOD_PARAMETERS = frozenset({"source", "payment_method", "card", "mandate"})
+_OUTCOME_OF_STATUS = {
+    "succeeded": Outcome.SUCCEEDED,
+    "declined": Outcome.DECLINED,
+    "requires_action": Outcome.REQUIRES_ACTION,
+    "processing": Outcome.PROCESSING,
+}
+_RANK = (Outcome.REQUIRES_ACTION, Outcome.PROCESSING, Outcome.DECLINED, Outcome.SUCCEEDED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came back, whole, of one HTTP call."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """An outcome on its way into a result."""
+
+    outcome: Outcome
+    code: str | None = None
+    payment_id: str | None = None
+    amount: int | None = None
+    currency: str | None = None
+    retry_after: Decimal | None = None
+    action_expires_at: datetime | None = None
+
+
+class SimulatedGateway:
+    """One merchant account at a simulated gateway; a `Gateway`.
+
+    `base_url` is its address without a path, `api_key` the bearer token, if it asks for one. Keeps
+    up to 512 connections; the caller bounds how many calls are in flight.
+    """
+
+    def __init__(self, base_url: str, *, api_key: str | None = None) -> None:
+        self._client = httpx.AsyncClient(
+            base_url=base_url,
+            # No proxy and no credentials from the environment, no redirects, no retries.
+            trust_env=False,
+            headers={
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+                **({} if api_key is None else {"Authorization": f"Bearer {api_key}"}),
+            },
+            limits=httpx.Limits(
+                max_connections=_CONNECTIONS,
+                max_keepalive_connections=_CONNECTIONS,
+                keepalive_expiry=_IDLE_SECONDS,
+            ),
+        )
+
+    async def charge(self, request: ChargeRequest, *, timeout: float) -> ChargeResult:
+        """Send the stored request for at most `timeout` seconds; see `Gateway.charge`."""
+        if _KEY.fullmatch(request.idempotency_key) is None:
+            finding = _Finding(Outcome.NOT_ATTEMPTED, "unsendable_request")
+            return _result(request, finding, Source.SEND)
+        sent = self._client.build_request(
+            "POST",
+            "/v1/charges",
+            content=charge_body(request),
+            headers={
+                "Content-Type": "application/json",
+                "Idempotency-Key": request.idempotency_key,
+            },
+            timeout=_time_limits(timeout),
+        )
+        answer = await self._exchange(sent, timeout)
+        finding = answer if isinstance(answer, _Finding) else _of_charge(request, answer)
+        return _result(request, finding, Source.SEND)
+
+    async def look_up(self, request: ChargeRequest, *, timeout: float) -> ChargeResult:
+        """Ask what became of it for at most `timeout` seconds; see `Gateway.look_up`."""
+        if not _can_be_looked_up(request):
+            finding = _Finding(Outcome.UNKNOWN, "unsendable_request")
+            return _result(request, finding, Source.LOOKUP)
+        if request.gateway_payment_id is not None:
+            path = f"/v1/charges/{quote(request.gateway_payment_id, safe='')}"
+        else:
+            path = f"/v1/charges?reference={quote(request.idempotency_key, safe='')}"
+        sent = self._client.build_request("GET", path, timeout=_time_limits(timeout))
+        answer = await self._exchange(sent, timeout)
+        finding = answer if isinstance(answer, _Finding) else _of_look_up(request, answer)
+        return _result(request, finding, Source.LOOKUP)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _exchange(self, request: httpx.Request, timeout: float) -> _Answer | _Finding:
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._send(request)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            return _Finding(Outcome.NOT_ATTEMPTED, "connection_refused")
+        except httpx.PoolTimeout:
+            return _Finding(Outcome.NOT_ATTEMPTED, "no_free_connection")
+        except (TimeoutError, httpx.TimeoutException):
+            return _Finding(Outcome.UNKNOWN, "timeout")
+        except (httpx.HTTPError, OSError):
+            return _Finding(Outcome.UNKNOWN, "connection_lost")
+
+    async def _send(self, request: httpx.Request) -> _Answer | _Finding:
+        response = await self._client.send(request, stream=True)
+        try:
+            body = bytearray()
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > _LONGEST_ANSWER:
+                    return _Finding(Outcome.UNKNOWN, "unreadable_answer")
+        finally:
+            await response.aclose()
+        return _Answer(response.status_code, response.headers, bytes(body))
+
+
+def _can_be_looked_up(request: ChargeRequest) -> bool:
+    if request.gateway_payment_id is not None:
+        return _PAYMENT_ID.fullmatch(request.gateway_payment_id) is not None
+    return _KEY.fullmatch(request.idempotency_key) is not None
+
+
+def charge_body(request: ChargeRequest) -> bytes:
+    """Return the body of the stored request: the same bytes at every send."""
+    document = {
+        "amount": request.amount,
+        "currency": request.currency,
+        "source": request.payment_method_token,
+        "reference": request.idempotency_key,
+        "description": request.description,
+    }
+    return json.dumps(document, separators=(",", ":")).encode("ascii")
+
+
+def _time_limits(timeout: float) -> httpx.Timeout:
+    return httpx.Timeout(timeout, connect=timeout * _CONNECT_SHARE, pool=timeout * _CONNECT_SHARE)
+
+
+def _of_charge(request: ChargeRequest, answer: _Answer) -> _Finding:
+    if answer.status in _OF_STATUS_ALONE:
+        outcome, code = _OF_STATUS_ALONE[HTTPStatus(answer.status)]
+        return _Finding(outcome, code, retry_after=_retry_after(answer.headers))
+    document = _json_object(answer)
+    if document is None:
+        return _unreadable(answer)
+    if answer.status in _MADE:
+        return _of_payment(request, document)
+    if answer.status == HTTPStatus.PAYMENT_REQUIRED:
+        return _of_refused_payment(request, document)
+    return _of_error(answer, document)
+
+
+def _of_error(answer: _Answer, document: dict[str, Any]) -> _Finding:
+    code = _code(document.get("code"))
+    if answer.status in _REFUSED and document.get("param") in _METHOD_PARAMETERS:
+        return _Finding(Outcome.DECLINED, code or "payment_method_invalid")
+    if code == "idempotency_key_reused":
+        return _Finding(Outcome.UNKNOWN, "idempotency_mismatch")
+    return _Finding(Outcome.UNKNOWN, code or f"http_{answer.status}")
+
+
+def _of_look_up(request: ChargeRequest, answer: _Answer) -> _Finding:
+    if answer.status in _OF_STATUS_ALONE:
+        _, reason = _OF_STATUS_ALONE[HTTPStatus(answer.status)]
+        return _Finding(Outcome.UNKNOWN, reason, retry_after=_retry_after(answer.headers))
+    document = _json_object(answer)
+    if document is None:
+        return _unreadable(answer)
+    if request.gateway_payment_id is not None:
+        return _of_one(request, answer.status, document)
+    if answer.status == HTTPStatus.OK:
+        return _of_listing(request, document)
+    return _Finding(Outcome.UNKNOWN, _code(document.get("code")) or f"http_{answer.status}")
+
+
+def _of_one(request: ChargeRequest, status: int, document: dict[str, Any]) -> _Finding:
+    if status == HTTPStatus.OK:
+        finding = _of_payment(request, document)
+        if finding.payment_id not in {None, request.gateway_payment_id}:
+            return _Finding(Outcome.UNKNOWN, "reference_mismatch")
+        return finding
+    code = _code(document.get("code"))
+    if status == HTTPStatus.NOT_FOUND and code == "charge_not_found":
+        return _Finding(Outcome.NOT_FOUND, code)
+    return _Finding(Outcome.UNKNOWN, code or f"http_{status}")
+
+
+def _of_listing(request: ChargeRequest, document: dict[str, Any]) -> _Finding:
+    payments = document.get("data")
+    if not isinstance(payments, list) or document.get("has_more") is not False:
+        return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
+    if not payments:
+        return _Finding(Outcome.NOT_FOUND)
+    findings = [
+        _of_payment(request, payment)
+        if isinstance(payment, dict)
+        else _Finding(Outcome.UNKNOWN, "unrecognised_answer")
+        for payment in payments
+    ]
+    for finding in findings:
+        if finding.outcome is Outcome.UNKNOWN:
+            return finding
+    furthest = max(findings, key=lambda finding: _RANK.index(finding.outcome))
+    succeeded = [finding for finding in findings if finding.outcome is Outcome.SUCCEEDED]
+    if len(succeeded) > 1:
+        return _Finding(
+            Outcome.SUCCEEDED,
+            "several_payments",
+            payment_id=furthest.payment_id,
+            amount=furthest.amount,
+            currency=furthest.currency,
+        )
+    return furthest
+
+
+def _of_payment(request: ChargeRequest, payment: dict[str, Any]) -> _Finding:
+    outcome = _OUTCOME_OF_STATUS.get(str(payment.get("status")))
+    payment_id, amount, currency = (payment.get(name) for name in ("id", "amount", "currency"))
+    if (
+        outcome is None
+        or not isinstance(payment_id, str)
+        or _PAYMENT_ID.fullmatch(payment_id) is None
+        or type(amount) is not int
+        or not 0 < amount <= _LARGEST_AMOUNT
+        or not isinstance(currency, str)
+        or _CURRENCY.fullmatch(currency) is None
+    ):
+        return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
+    if payment.get("reference") != request.idempotency_key:
+        return _Finding(Outcome.UNKNOWN, "reference_mismatch")
+    declined = outcome is Outcome.DECLINED
+    return _Finding(
+        outcome,
+        (_code(payment.get("code")) or "unrecognised_code") if declined else None,
+        payment_id=payment_id,
+        amount=amount,
+        currency=currency,
+        action_expires_at=_instant(payment.get("expires_at"))
+        if outcome is Outcome.REQUIRES_ACTION
+        else None,
+    )
+
+
+def _of_refused_payment(request: ChargeRequest, document: dict[str, Any]) -> _Finding:
+    payment = document.get("charge")
+    if isinstance(payment, dict):
+        finding = _of_payment(request, payment)
+        if finding.outcome in {Outcome.DECLINED, Outcome.UNKNOWN}:
+            return finding
+        return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
+    code = _code(document.get("code"))
+    if code is None:
+        return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
+    return _Finding(Outcome.DECLINED, code)
+
+
+def _unreadable(answer: _Answer) -> _Finding:
+    if answer.status in _MADE:
+        return _Finding(Outcome.UNKNOWN, "unreadable_answer")
+    return _Finding(Outcome.UNKNOWN, f"http_{answer.status}")
+
+
+def _json_object(answer: _Answer) -> dict[str, Any] | None:
+    if answer.headers.get("content-encoding", "identity") != "identity":
+        return None
+    try:
+        document = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _code(value: object) -> str | None:
+    return value if isinstance(value, str) and _CODE.fullmatch(value) else None
+
+
+def _instant(value: object) -> datetime | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        instant = datetime.fromisoformat(value)
+        return None if instant.tzinfo is None else instant.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _retry_after(headers: Mapping[str, str]) -> Decimal | None:
+    """Read Retry-After: seconds, or a date, which counts from the answer's own Date."""
+    value = headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(value):
+        return min(Decimal(value), _LONGEST_PAUSE)
+    until, now = _http_date(value), _http_date(headers.get("date", ""))
+    if until is None:
+        return None
+    seconds = (until - (now or datetime.now(UTC))).total_seconds()
+    return min(max(Decimal(int(seconds)), Decimal(0)), _LONGEST_PAUSE)
+
+
+def _http_date(value: str) -> datetime | None:
+    try:
+        instant = parsedate_to_datetime(value)
+    except (ValueError, OverflowError):
+        return None
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+
+
+def _result(request: ChargeRequest, finding: _Finding, source: Source) -> ChargeResult:
+    outcome = finding.outcome
+    if source is Source.LOOKUP and outcome is Outcome.NOT_ATTEMPTED:
+        outcome = Outcome.UNKNOWN
+    return ChargeResult(
+        customer_id=request.customer_id,
+        attempt_id=request.attempt_id,
+        claim_epoch=request.claim_epoch,
+        outcome=outcome,
+        gateway_payment_id=finding.payment_id,
+        amount=finding.amount,
+        currency=finding.currency,
+        code=finding.code,
+        retry_after=finding.retry_after,
+        action_expires_at=finding.action_expires_at,
+        source=source,
+    )
