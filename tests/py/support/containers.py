@@ -10,8 +10,8 @@ from functools import cache
 import docker
 import pytest
 from docker.errors import APIError, DockerException, ImageNotFound
-from testcontainers.core.config import testcontainers_config
 from testcontainers.community.postgres import PostgresContainer
+from testcontainers.core.config import testcontainers_config
 
 POSTGRES_IMAGE = os.environ.get("BILLING_TEST_POSTGRES_IMAGE", "postgres:18")
 
