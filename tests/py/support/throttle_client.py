@@ -1,7 +1,7 @@
 """One client process of the throttle: reserves a number of slots and keeps those it could use.
 
-Prints one JSON object: `arrivals`, seconds on the system-wide monotonic clock at which a call was
-made, and `reserved`, how many slots it got. Arguments: Redis URL, account, limit, slots wanted.
+Prints one JSON object, in seconds on the system-wide monotonic clock: `slots`, when it might have
+made its calls, and `arrivals`, when it made those that it did not miss. Arguments: Redis URL, account, limit, slots wanted.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ async def _send(slot: Slot, arrivals: list[float]) -> None:
 
 async def _run(url: str, account: str, limit: int, wanted: int) -> None:
     arrivals: list[float] = []
-    reserved = 0
+    slots: list[float] = []
     async with connect(url) as client, asyncio.TaskGroup() as calls:
         throttle = Throttle(client, account, "charge", limit)
-        while reserved < wanted:
-            reservation = await throttle.reserve(min(_BATCH, wanted - reserved), Lane.BACKLOG)
-            reserved += len(reservation.slots)
+        while len(slots) < wanted:
+            reservation = await throttle.reserve(min(_BATCH, wanted - len(slots)), Lane.BACKLOG)
             for slot in reservation.slots:
+                slots.append(slot.at)
                 calls.create_task(_send(slot, arrivals))
             await asyncio.sleep(reservation.wait)
-    json.dump({"arrivals": arrivals, "reserved": reserved}, sys.stdout)
+    json.dump({"arrivals": arrivals, "slots": slots}, sys.stdout)
 
 
 if __name__ == "__main__":
