@@ -1,7 +1,8 @@
 """One client process of the throttle: reserves a number of slots and keeps those it could use.
 
 Prints one JSON object, in seconds on the system-wide monotonic clock: `slots`, when it might have
-made its calls, and `arrivals`, when it made those that it did not miss. Arguments: Redis URL, account, limit, slots wanted.
+made its calls, and `arrivals`, when it made those that it did not miss. Arguments: Redis URL,
+account, limit, slots wanted.
 """
 
 import asyncio
