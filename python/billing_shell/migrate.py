@@ -287,8 +287,13 @@ class _Run:
                     _RECORD_VERSION, (migration.version, migration.description)
                 )
             self._record_checksums()
+            # A body may name a function of a later file: all are created first, then checked.
+            self._connection.execute("SET LOCAL check_function_bodies = off")
             for number, file in enumerate(self._files.callbacks, start=len(pending) + 1):
                 self._progress(number, total, file)
+                run_file(self._connection, file)
+            self._connection.execute("SET LOCAL check_function_bodies = on")
+            for file in self._files.functions:
                 run_file(self._connection, file)
             self._refuse_leftovers()
         return pending

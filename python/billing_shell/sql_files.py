@@ -153,7 +153,8 @@ class SqlFiles:
         loaded = cls(
             roles=_read(base / "roles" / "roles.sql", "db/roles"),
             migrations=_migrations(base / "migrations"),
-            callbacks=tuple(_callbacks(base)),
+            # A file may be named above its directory, because others of it need it: it counts once.
+            callbacks=tuple({file.name: file for file in _callbacks(base)}.values()),
             queue={
                 file.name.removesuffix(".sql"): _read(file, "db/queue")
                 for file in _entries(base / "queue", "db/queue")
@@ -168,6 +169,11 @@ class SqlFiles:
         """Every file once."""
         migrations = (migration.file for migration in self.migrations)
         return (self.roles, *migrations, *self.callbacks, *self.queue.values())
+
+    @property
+    def functions(self) -> tuple[SqlFile, ...]:
+        """The callbacks that create functions."""
+        return tuple(file for file in self.callbacks if file.name.startswith("db/functions/"))
 
     @cached_property
     def creates(self) -> frozenset[str]:

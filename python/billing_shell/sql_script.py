@@ -13,21 +13,28 @@ BLOCKED_SQLSTATES = frozenset({"55P03", "40P01"})
 
 
 def run_file(connection: Connection[Any], file: SqlFile) -> None:
-    """Sends the file as it is, in one message, within the transaction that is open.
-
-    A cursor would do as much, but does not tell which of many statements failed.
+    """Executes the file within the transaction that is open.
 
     Raises:
         MigrationError: BLOCKED or SQL_FAILED, with file, line and SQLSTATE.
     """
+    results = send_file(connection, file)
+    if results and results[-1].status == ExecStatus.FATAL_ERROR:
+        raise explain(file, len(results) - 1, results[-1])
+
+
+def send_file(connection: Connection[Any], file: SqlFile) -> list[pq.abc.PGresult]:
+    """Sends the file as it is, in one message, and collects one result per statement.
+
+    The last result is an error where the server refused a statement; it never reads on after that.
+    A cursor would do as much, but does not tell which of many statements failed.
+    """
     connection.pgconn.send_query(file.text.encode())
-    results = connection.wait(generators.execute(connection.pgconn))
-    for number, result in enumerate(results):
-        if result.status == ExecStatus.FATAL_ERROR:
-            raise _explained(file, number, result)
+    return connection.wait(generators.execute(connection.pgconn))
 
 
-def _explained(file: SqlFile, number: int, result: pq.abc.PGresult) -> MigrationError:
+def explain(file: SqlFile, number: int, result: pq.abc.PGresult) -> MigrationError:
+    """Turns the error of the statement with this number, from 0, into an exception."""
     sqlstate = _field(result, DiagnosticField.SQLSTATE)
     message = _field(result, DiagnosticField.MESSAGE_PRIMARY)
     detail = _field(result, DiagnosticField.MESSAGE_DETAIL)

@@ -1,0 +1,1 @@
+"""Tests written in SQL: pgTAP files, isolation specs, and the little Python that runs them."""

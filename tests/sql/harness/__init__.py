@@ -1,0 +1,1 @@
+"""What runs the SQL tests: pgTAP from its package, databases to clone, the isolation tester."""

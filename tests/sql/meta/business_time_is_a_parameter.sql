@@ -1,0 +1,52 @@
+-- Whoever reads a clock decides at a time that no test and no replay can choose. Business time is p_as_of; the wall clock
+-- is for leases, Retry-After, and the retries of webhooks and outbox.
+BEGIN;
+SELECT plan(3);
+
+CREATE TEMPORARY TABLE may_read_the_wall_clock (name text PRIMARY KEY, reason text NOT NULL);
+INSERT INTO may_read_the_wall_clock VALUES
+('billing.now', 'it is the business clock'),
+('billing.note_batch', 'billing_run tells people when it ran'),
+('billing_worker.finish_renewal_run', 'billing_run tells people when it ran'),
+('billing.ensure_outbox_partitions', 'partitions are days of writing'),
+('billing_worker.drop_outbox_partitions', 'partitions are days of writing'),
+('billing.take_outbox_leases', 'leases'),
+('billing_worker.lease_outbox', 'leases and retries of the outbox'),
+('billing_worker.confirm_outbox', 'leases and retries of the outbox'),
+('billing_ops.replay_event', 'retries of the outbox');
+
+-- Bodies without comments and texts. billing.now() is the business clock itself.
+CREATE TEMPORARY VIEW reads_a_clock AS
+SELECT n.nspname || '.' || f.proname AS name, found.call[1] AS call
+FROM pg_proc AS f
+INNER JOIN pg_namespace AS n ON f.pronamespace = n.oid
+CROSS JOIN LATERAL regexp_replace(
+    coalesce(nullif(f.prosrc, ''), pg_get_functiondef(f.oid)), '--[^\n]*|/\*.*?\*/|''[^'']*''', ' ', 'g'
+) AS stripped (body)
+CROSS JOIN LATERAL regexp_matches(
+    stripped.body,
+    '(?<![a-z0-9_.]|billing\.)((?:pg_catalog\.)?(?:now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)'
+    || '\s*\(\s*\)|current_timestamp|current_date|current_time|localtimestamp|localtime)(?![a-z0-9_])',
+    'gi'
+) AS found (call)
+WHERE n.nspname IN ('billing', 'billing_api', 'billing_worker', 'billing_ops') AND f.prokind <> 'a';
+
+SELECT is_empty($$
+    SELECT DISTINCT name, call FROM reads_a_clock WHERE name NOT IN (SELECT name FROM may_read_the_wall_clock)
+$$, 'no function reads a clock without a reason in this list');
+
+SELECT is_empty($$
+    SELECT name FROM may_read_the_wall_clock WHERE name NOT IN (SELECT name FROM reads_a_clock)
+$$, 'the list has nobody on it who reads no clock');
+
+SELECT is_empty($$
+    SELECT f.oid::regprocedure
+    FROM pg_proc AS f
+    INNER JOIN pg_namespace AS n ON f.pronamespace = n.oid
+    WHERE n.nspname IN ('billing_api', 'billing_worker', 'billing_ops')
+      AND 'p_as_of' = ANY (f.proargnames)
+      AND pg_get_function_arguments(f.oid) !~ 'p_as_of timestamp with time zone DEFAULT billing\.now\(\)'
+$$, 'p_as_of is the business clock unless the caller says otherwise');
+
+SELECT * FROM finish();
+ROLLBACK;
