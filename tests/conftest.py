@@ -16,6 +16,24 @@ from tests.py.support.containers import require_engine
 from tests.py.support.servers import TestPostgres, running_postgres
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what the second round, on another PostgreSQL, needs."""
+    parser.addoption(
+        "--only-postgres",
+        action="store_true",
+        help="only tests that use the `postgres` fixture: others would say the same again",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what `--only-postgres` leaves out."""
+    if not config.getoption("--only-postgres"):
+        return
+    left_out = [item for item in items if "postgres" not in getattr(item, "fixturenames", ())]
+    items[:] = [item for item in items if item not in set(left_out)]
+    config.hook.pytest_deselected(items=left_out)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip tests marked `container` where no Docker engine answers."""
     if item.get_closest_marker("container"):
