@@ -29,9 +29,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what `--only-postgres` leaves out."""
     if not config.getoption("--only-postgres"):
         return
-    left_out = [item for item in items if "postgres" not in getattr(item, "fixturenames", ())]
-    items[:] = [item for item in items if item not in set(left_out)]
+    kept, left_out = [], []
+    for item in items:
+        (kept if "postgres" in getattr(item, "fixturenames", ()) else left_out).append(item)
     config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
