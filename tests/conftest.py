@@ -29,7 +29,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what `--only-postgres` leaves out."""
     if not config.getoption("--only-postgres"):
         return
-    kept, left_out = [], []
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         (kept if "postgres" in getattr(item, "fixturenames", ()) else left_out).append(item)
     config.hook.pytest_deselected(items=left_out)
