@@ -17,6 +17,7 @@ come from the gateway:
 | `reference_mismatch` | UNKNOWN | the answer is about another payment than ours |
 | `idempotency_key_in_use` | UNKNOWN | 409: an earlier send is still being executed |
 | `idempotency_mismatch` | UNKNOWN | the key was used with other parameters: a person must look |
+| `unrecognised_code` | DECLINED | a definite no, whose reason is no code |
 | `http_<status>` | UNKNOWN | any other status, where the body names no code |
 
 A look-up has the same codes, and UNKNOWN in place of NOT_ATTEMPTED. Where it finds several payments
@@ -300,6 +301,11 @@ def _of_payment(request: ChargeRequest, payment: dict[str, Any]) -> _Finding:
         return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
     if payment.get("reference") != request.idempotency_key:
         return _Finding(Outcome.UNKNOWN, "reference_mismatch")
+    expires_at = None
+    if outcome is Outcome.REQUIRES_ACTION:
+        expires_at = _instant(payment.get("expires_at"))
+        if expires_at is None:
+            return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
     declined = outcome is Outcome.DECLINED
     return _Finding(
         outcome,
@@ -307,9 +313,7 @@ def _of_payment(request: ChargeRequest, payment: dict[str, Any]) -> _Finding:
         payment_id=payment_id,
         amount=amount,
         currency=currency,
-        action_expires_at=_instant(payment.get("expires_at"))
-        if outcome is Outcome.REQUIRES_ACTION
-        else None,
+        action_expires_at=expires_at,
     )
 
 
