@@ -19,9 +19,7 @@ DECLARE
     v_all_published boolean;
     v_dropped integer := 0;
 BEGIN
-    IF p_keep_days IS NULL OR p_keep_days NOT BETWEEN 1 AND 3660 THEN
-        RAISE EXCEPTION USING ERRCODE = 'SB101', MESSAGE = 'p_keep_days must be 1 to 3660';
-    END IF;
+    PERFORM billing.require_integer(p_keep_days, 'p_keep_days', 1, 3660);
 
     -- DDL goes partition by partition.
     FOR v_name IN

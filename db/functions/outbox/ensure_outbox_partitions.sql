@@ -1,9 +1,10 @@
-CREATE OR REPLACE FUNCTION billing.ensure_outbox_partitions(
+CREATE OR REPLACE FUNCTION billing_worker.ensure_outbox_partitions(
     p_days integer
 )
 RETURNS integer
 LANGUAGE plpgsql
 VOLATILE
+SECURITY DEFINER
 SET search_path = ''
 SET lock_timeout = '2s'
 AS $function$
@@ -15,30 +16,32 @@ AS $function$
 DECLARE
     -- created_at is the wall clock's.
     c_today CONSTANT date := (clock_timestamp() AT TIME ZONE 'UTC')::date;
+    v_missing date[];
     v_day date;
-    v_created integer := 0;
 BEGIN
-    IF p_days IS NULL OR p_days NOT BETWEEN 0 AND 366 THEN
-        RAISE EXCEPTION USING ERRCODE = 'SB101', MESSAGE = 'p_days must be 0 to 366';
-    END IF;
+    PERFORM billing.require_integer(p_days, 'p_days', 0, 366);
 
     LOCK TABLE billing.outbox_event IN SHARE UPDATE EXCLUSIVE MODE;
 
+    v_missing := ARRAY(
+        SELECT d.day
+        FROM (
+            SELECT c_today + n.no FROM generate_series(0, p_days) AS n (no)
+            UNION
+            SELECT (o.created_at AT TIME ZONE 'UTC')::date FROM billing.outbox_event_default AS o
+        ) AS d (day)
+        WHERE to_regclass('billing.' || billing.outbox_partition_name(d.day)) IS NULL
+        ORDER BY d.day
+    );
+
     -- DDL goes day by day.
-    FOR v_day IN
-        SELECT c_today + n.no FROM generate_series(0, p_days) AS n (no)
-        UNION
-        SELECT (o.created_at AT TIME ZONE 'UTC')::date FROM billing.outbox_event_default AS o
-        ORDER BY 1
-    LOOP
-        CONTINUE WHEN to_regclass('billing.' || billing.outbox_partition_name(v_day)) IS NOT NULL;
+    FOREACH v_day IN ARRAY v_missing LOOP
         PERFORM billing.create_outbox_partition(v_day);
-        v_created := v_created + 1;
     END LOOP;
 
-    RETURN v_created;
+    RETURN cardinality(v_missing);
 END;
 $function$;
 
-COMMENT ON FUNCTION billing.ensure_outbox_partitions IS
+COMMENT ON FUNCTION billing_worker.ensure_outbox_partitions IS
 'Makes the partitions of the outbox for today, so many days ahead, and the days of which events stand in the default partition; returns how many it made.';

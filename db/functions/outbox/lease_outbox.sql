@@ -10,21 +10,19 @@ SECURITY DEFINER
 SET search_path = ''
 SET enable_seqscan = off
 SET enable_bitmapscan = off
+SET enable_sort = off
 AS $function$
 -- Locks:      outbox_lease, the rows that change hands
 -- Writes:     outbox_relay, outbox_lease
--- Raises:     SB101 invalid argument
+-- Raises:     SB101 invalid argument, SB104 p_as_of out of range
 -- Idempotent: yes: what is not confirmed is returned again
 DECLARE
     v_leases billing.outbox_lease[];
 BEGIN
     PERFORM billing.require_relay_name(p_relay);
+    PERFORM billing.require_limit(p_limit);
     -- Publication knows the wall clock only (leases, retries); p_as_of is here for the sake of a uniform signature.
-    IF p_limit IS NULL OR p_limit NOT BETWEEN 1 AND 10000 OR p_as_of IS NULL THEN
-        RAISE EXCEPTION USING
-            ERRCODE = 'SB101',
-            MESSAGE = 'p_limit must be 1 to 10000, and p_as_of not NULL';
-    END IF;
+    PERFORM billing.require_as_of(p_as_of);
 
     v_leases := billing.take_outbox_leases(p_relay);
 
@@ -56,7 +54,7 @@ BEGIN
                 AND (t.blocked_at IS NOT NULL OR t.retry_at > clock_timestamp())
           )
         ORDER BY o.outbox_event_id
-        LIMIT 1 + (p_limit - 1) / cardinality(v_leases)
+        LIMIT 1 + (p_limit - 1) / greatest(1, cardinality(v_leases))
     ) AS e
     ORDER BY e.outbox_event_id
     LIMIT p_limit;

@@ -32,10 +32,10 @@ BEGIN
         RAISE EXCEPTION USING
             ERRCODE = 'SB316',
             MESSAGE = format('event %s is not blocked', p_event_id),
-            DETAIL = coalesce(
-                format('It was published at %s.', v_event.published_at),
-                'It has not been published yet and a relay will try it.'
-            );
+            DETAIL = CASE
+                WHEN v_event.published_at IS NULL THEN 'A relay has it on its list.'
+                ELSE format('It was published at %s.', billing.to_rfc3339(v_event.published_at))
+            END;
     END IF;
 
     RETURN QUERY
@@ -43,7 +43,7 @@ BEGIN
     SET blocked_at = NULL,
         publish_failures = 0,
         replayed_at = clock_timestamp(),
-        replayed_by = session_user
+        replayed_by = billing.actor()
     WHERE e.customer_id = v_event.customer_id
       AND e.outbox_event_id = v_event.outbox_event_id
       AND e.created_at = v_event.created_at
