@@ -114,6 +114,7 @@ WHERE status IN ('INCOMPLETE', 'TRIALING', 'ACTIVE', 'PAST_DUE', 'PAUSED');
 CREATE INDEX subscription_due ON billing.subscription
 (date_bin('1 hour', next_renewal_at, '2000-01-01 00:00:00+00'), customer_id, subscription_id)
 WHERE next_renewal_at IS NOT NULL;
+CREATE INDEX subscription_incomplete ON billing.subscription (created_at) WHERE status = 'INCOMPLETE';
 CREATE INDEX subscription_parked ON billing.subscription (parked_at) WHERE parked_at IS NOT NULL;
 
 COMMENT ON TABLE billing.subscription IS

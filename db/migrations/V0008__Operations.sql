@@ -195,3 +195,113 @@ CREATE TYPE billing.ending AS (
 );
 COMMENT ON TYPE billing.ending IS
 'One subscription that is to end, for billing.end_subscriptions: CANCELED or EXPIRED, why, and at which instant of business time.';
+
+CREATE TYPE billing.judgement AS (
+    customer_id bigint,
+    attempt_id bigint,
+    invoice_id bigint,
+    subscription_id bigint,
+    source text,
+    claim_epoch integer,
+    outcome text,
+    verdict text,
+    attempt_status text,
+    gateway_payment_id text,
+    amount bigint,
+    currency text,
+    code text,
+    decline_class text,
+    action_expires_at timestamptz,
+    hold_seconds numeric,
+    resend_at timestamptz,
+    next_lookup_at timestamptz,
+    not_found_count integer,
+    not_found_rounds integer,
+    captured bigint,
+    unexpected bigint,
+    case_kind text
+);
+COMMENT ON TYPE billing.judgement IS
+'What was decided about one result of a gateway, or about an invoice that needs none (attempt_id NULL). outcome as in charge_result, or PASSED for a rung that may not be tried. captured goes to the invoice, unexpected does not; both in minor units. resend_at is when the same request may be sent again, case_kind what needs a person.';
+
+CREATE TYPE billing.priced_renewal AS (
+    customer_id bigint,
+    subscription_id bigint,
+    resource_id bigint,
+    status text,
+    version bigint,
+    event_seq bigint,
+    verdict text,
+    reason text,
+    price_id bigint,
+    plan_code text,
+    plan_name text,
+    quantity integer,
+    unit_amount bigint,
+    currency text,
+    new_period_no integer,
+    new_start timestamptz,
+    new_end timestamptz,
+    total bigint,
+    payment_method_id bigint,
+    gateway_account_id integer,
+    balance bigint,
+    entry_seq bigint
+);
+COMMENT ON TYPE billing.priced_renewal IS
+'A claimed subscription with its verdict, its next period and what that costs; amounts in minor units.';
+
+CREATE TYPE billing.closed_invoice AS (
+    customer_id bigint,
+    subscription_id bigint,
+    invoice_id bigint,
+    status text
+);
+COMMENT ON TYPE billing.closed_invoice IS 'An open invoice that became VOID or FAILED because its subscription ended.';
+
+CREATE TYPE billing.invoice_key AS (
+    customer_id bigint,
+    invoice_id bigint
+);
+COMMENT ON TYPE billing.invoice_key IS 'Key of an invoice, passed between steps.';
+
+CREATE TYPE billing.status_move AS (
+    customer_id bigint,
+    subscription_id bigint,
+    from_status text,
+    to_status text
+);
+COMMENT ON TYPE billing.status_move IS 'A change of status that payments brought about.';
+
+CREATE TYPE billing.first_period AS (
+    anchor_at timestamp without time zone,
+    period_no integer,
+    period_start timestamptz,
+    period_end timestamptz,
+    period_length interval
+);
+COMMENT ON TYPE billing.first_period IS
+'First billed period of a subscription with its local anchor and k of its end.';
+
+CREATE TYPE billing.invoice_happening AS (
+    customer_id bigint,
+    subscription_id bigint,
+    place integer,
+    event_type text,
+    invoice_id bigint,
+    attempt_id bigint,
+    detail jsonb
+);
+COMMENT ON TYPE billing.invoice_happening IS
+'An event about an invoice before it is numbered; place orders the events of one subscription in one transaction.';
+
+CREATE TYPE billing.triage AS (
+    customer_id bigint,
+    invoice_id bigint,
+    subscription_id bigint,
+    way text,
+    payment_method_id bigint,
+    gateway_account_id integer
+);
+COMMENT ON TYPE billing.triage IS
+'Which way a due invoice goes: SEND, BUSY (its attempt is claimed or in other hands), KEY_LAPSED (only look-ups now), CREDIT, NO_METHOD, OTHER_ACCOUNT or PASS (its method is blocked).';

@@ -1,0 +1,64 @@
+CREATE OR REPLACE FUNCTION billing.activate_checkouts(
+    p_moves billing.status_move[],
+    p_as_of timestamptz
+)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = ''
+SET timezone = 'UTC'
+AS $function$
+-- Locks:      nothing; subscriptions and invoices are locked by the caller
+-- Writes:     subscription, subscription_period, invoice
+-- Raises:     nothing of its own
+-- Idempotent: no
+-- Period and anchor are the instant of payment, so that time spent at checkout is not paid for. Calendar billing keeps
+-- the stub as it was invoiced. The number of the activation follows that of the payment.
+BEGIN
+    UPDATE billing.subscription AS s
+    SET status = 'ACTIVE',
+        anchor_at = t.anchor_at,
+        period_no = t.period_no,
+        current_period_kind = 'BILLED',
+        current_period_start = t.period_start,
+        current_period_end = t.period_end,
+        next_renewal_at = t.period_end,
+        term_end_at = CASE WHEN s.term_periods IS NOT NULL THEN billing.period_boundary(
+            t.anchor_at, s.time_zone, t.period_length, t.period_no + s.term_periods - 1
+        ) END,
+        version = s.version + 1
+    FROM unnest(p_moves) AS m
+    CROSS JOIN LATERAL billing.first_period(m.customer_id, m.subscription_id, p_as_of) AS t
+    WHERE m.from_status = 'INCOMPLETE'
+      AND s.customer_id = m.customer_id
+      AND s.subscription_id = m.subscription_id;
+
+    INSERT INTO billing.subscription_period (
+        customer_id, subscription_id, period_start, period_end, prev_end, kind, invoice_id, opened_seq
+    )
+    SELECT
+        s.customer_id, s.subscription_id, s.current_period_start, s.current_period_end, NULL, 'BILLED', i.invoice_id,
+        s.event_seq + 2
+    FROM unnest(p_moves) AS m
+    INNER JOIN billing.subscription AS s
+        ON s.customer_id = m.customer_id AND s.subscription_id = m.subscription_id
+    INNER JOIN billing.invoice AS i
+        ON i.customer_id = s.customer_id AND i.subscription_id = s.subscription_id
+        AND i.kind = 'INITIAL' AND i.status = 'PAID'
+    WHERE m.from_status = 'INCOMPLETE'
+    ORDER BY s.customer_id, s.subscription_id;
+
+    UPDATE billing.invoice AS i
+    SET period_start = s.current_period_start, period_end = s.current_period_end
+    FROM unnest(p_moves) AS m
+    INNER JOIN billing.subscription AS s
+        ON s.customer_id = m.customer_id AND s.subscription_id = m.subscription_id
+    WHERE m.from_status = 'INCOMPLETE'
+      AND i.customer_id = s.customer_id
+      AND i.subscription_id = s.subscription_id
+      AND i.kind = 'INITIAL'
+      AND i.status = 'PAID';
+END;
+$function$;
+
+COMMENT ON FUNCTION billing.activate_checkouts IS
+'Opens the first period of each checkout that was paid, at the instant of payment.';

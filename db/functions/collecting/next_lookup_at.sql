@@ -1,0 +1,29 @@
+CREATE OR REPLACE FUNCTION billing.next_lookup_at(
+    p_attempt billing.payment_attempt,
+    p_account billing.gateway_account,
+    p_result billing.charge_result,
+    p_status text,
+    p_as_of timestamptz
+)
+RETURNS timestamptz
+LANGUAGE sql
+IMMUTABLE
+SET search_path = ''
+SET timezone = 'UTC'
+AS $function$
+    SELECT CASE
+        WHEN p_status IN ('SUCCEEDED', 'DECLINED', 'ABANDONED') THEN NULL
+        WHEN p_result.outcome = 'SUCCEEDED' THEN p_as_of
+        WHEN p_result.outcome = 'REQUIRES_ACTION'
+        THEN coalesce(p_result.action_expires_at, p_as_of + interval '23 hours')
+        WHEN p_result.outcome = 'PROCESSING'
+        THEN greatest(p_attempt.started_at + p_account.processing_deadline, p_as_of + interval '1 day')
+        WHEN p_result.outcome = 'UNKNOWN' AND p_result.source = 'SEND'
+        THEN p_as_of + billing.lookup_delay(p_attempt.lookup_count)
+        -- From a look-up or a refusal: as its claim has set it.
+        ELSE p_attempt.next_lookup_at
+    END;
+$function$;
+
+COMMENT ON FUNCTION billing.next_lookup_at IS
+'When to ask the gateway next: at once to confirm, when an action expires, at the deadline of bank money, else on the schedule of look-ups.';

@@ -1,0 +1,45 @@
+CREATE OR REPLACE FUNCTION billing.require_results(
+    p_results billing.charge_result[]
+)
+RETURNS void
+LANGUAGE plpgsql
+IMMUTABLE
+SET search_path = ''
+AS $function$
+-- Locks:      nothing
+-- Writes:     nothing
+-- Raises:     SB101 not an array of 1 to 10000 results, or a result that cannot be read
+-- Idempotent: yes
+DECLARE
+    v_bad billing.charge_result;
+BEGIN
+    IF (cardinality(p_results) BETWEEN 0 AND 10000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB101',
+            MESSAGE = 'p_results must be an array of at most 10000 results';
+    END IF;
+    SELECT r.*
+    INTO v_bad
+    FROM unnest(p_results) AS r
+    WHERE r.customer_id IS NULL
+       OR r.attempt_id IS NULL
+       OR (r.outcome IN (
+           'SUCCEEDED', 'DECLINED', 'REQUIRES_ACTION', 'PROCESSING', 'NOT_ATTEMPTED', 'UNKNOWN', 'NOT_FOUND'
+       )) IS NOT TRUE
+       OR (r.source IN ('SEND', 'LOOKUP', 'WEBHOOK')) IS NOT TRUE
+       OR (r.outcome = 'NOT_FOUND' AND r.source <> 'LOOKUP')
+       OR (r.outcome = 'DECLINED' AND r.code IS NULL)
+       OR (r.amount <= 0)
+       OR (r.retry_after < 0)
+    LIMIT 1;
+    IF found THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB101',
+            MESSAGE = format('the result for attempt %s cannot be read', v_bad.attempt_id),
+            DETAIL = v_bad::text,
+            HINT = 'outcome and source must be known, NOT_FOUND comes from a LOOKUP, DECLINED has a code, amounts are positive.';
+    END IF;
+END;
+$function$;
+
+COMMENT ON FUNCTION billing.require_results IS 'Refuses results that settle_attempts cannot read, with SB101.';

@@ -1,0 +1,35 @@
+CREATE OR REPLACE FUNCTION billing.reschedule_invoices(
+    p_judgements billing.judgement[]
+)
+RETURNS void
+LANGUAGE sql
+SET search_path = ''
+AS $function$
+    -- Locks:      nothing; invoices are locked by the caller
+    -- Writes:     invoice
+    -- Raises:     nothing
+    -- Idempotent: yes
+    -- A look-up that errs changes nothing, so it stands in no branch here.
+    UPDATE billing.invoice AS i
+    SET next_attempt_at = j.resend_at,
+        held_until = clock_timestamp() + make_interval(secs => j.hold_seconds::double precision)
+    FROM unnest(p_judgements) AS j
+    WHERE i.customer_id = j.customer_id
+      AND i.invoice_id = j.invoice_id
+      AND i.status = 'OPEN'
+      AND (
+          j.verdict = 'REJECTED'
+          OR (
+              j.verdict = 'APPLIED'
+              AND (
+                  j.outcome IN ('NOT_ATTEMPTED', 'REQUIRES_ACTION', 'PROCESSING')
+                  OR (j.outcome IN ('UNKNOWN', 'SUCCEEDED') AND j.source = 'SEND' AND j.attempt_status = 'UNKNOWN')
+                  OR (j.outcome = 'NOT_FOUND' AND (j.resend_at IS NOT NULL OR j.case_kind IS NOT NULL))
+              )
+              AND j.attempt_status NOT IN ('DECLINED', 'SUCCEEDED')
+          )
+      );
+$function$;
+
+COMMENT ON FUNCTION billing.reschedule_invoices IS
+'Says when the open attempt of an invoice may be sent again; NULL fences it off while bank or customer have it in hand.';

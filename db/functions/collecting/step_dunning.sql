@@ -1,0 +1,48 @@
+CREATE OR REPLACE FUNCTION billing.step_dunning(
+    p_judgements billing.judgement[],
+    p_as_of timestamptz
+)
+RETURNS void
+LANGUAGE sql
+SET search_path = ''
+AS $function$
+    -- Locks:      nothing; invoices are locked by the caller
+    -- Writes:     invoice
+    -- Raises:     nothing
+    -- Idempotent: no
+    -- Checkouts and pay-first changes have no ladder. Grace runs from the later of period start and issue.
+    UPDATE billing.invoice AS i
+    SET failure_count = d.failure_count,
+        first_failed_at = d.first_failed_at,
+        last_failed_at = p_as_of,
+        held_until = NULL,
+        next_attempt_at = d.next_rung,
+        dunning_ends_at = CASE
+            WHEN i.drives_status AND d.next_rung IS NULL THEN greatest(p_as_of, d.grace_ends_at)
+        END
+    FROM (
+        SELECT
+            o.customer_id,
+            o.invoice_id,
+            o.failure_count + 1 AS failure_count,
+            coalesce(o.first_failed_at, p_as_of) AS first_failed_at,
+            CASE WHEN o.drives_status
+                 THEN billing.next_rung(
+                     dp, o.failure_count + 1, coalesce(o.first_failed_at, p_as_of), p_as_of, o.invoice_id
+                 )
+            END AS next_rung,
+            greatest(o.period_start, o.issued_at) + dp.grace AS grace_ends_at
+        FROM unnest(p_judgements) AS j
+        INNER JOIN billing.invoice AS o ON o.customer_id = j.customer_id AND o.invoice_id = j.invoice_id
+        INNER JOIN billing.subscription AS s
+            ON s.customer_id = o.customer_id AND s.subscription_id = o.subscription_id
+        INNER JOIN billing.dunning_policy AS dp ON dp.dunning_policy_id = s.dunning_policy_id
+        WHERE j.verdict = 'APPLIED'
+          AND (j.attempt_status = 'DECLINED' OR j.outcome = 'PASSED')
+          AND o.status = 'OPEN'
+    ) AS d
+    WHERE i.customer_id = d.customer_id AND i.invoice_id = d.invoice_id;
+$function$;
+
+COMMENT ON FUNCTION billing.step_dunning IS
+'Moves each declined invoice one step up its ladder; where there is no next rung, says when dunning ends.';

@@ -1,0 +1,46 @@
+CREATE OR REPLACE FUNCTION billing.advance_subscriptions(
+    p_renewals billing.renewal[],
+    p_run_id bigint
+)
+RETURNS integer
+LANGUAGE plpgsql
+SET search_path = ''
+AS $function$
+-- Locks:      nothing; claimed before
+-- Writes:     subscription
+-- Raises:     SB901 unless every planned row was advanced
+-- Idempotent: no
+DECLARE
+    v_advanced integer;
+    v_planned integer;
+BEGIN
+    UPDATE billing.subscription AS s
+    SET status = r.to_status,
+        period_no = CASE r.verdict WHEN 'RENEW' THEN r.period_no ELSE s.period_no END,
+        current_period_kind = CASE r.verdict WHEN 'RENEW' THEN 'BILLED' ELSE s.current_period_kind END,
+        current_period_start = CASE r.verdict WHEN 'RENEW' THEN r.period_start ELSE s.current_period_start END,
+        current_period_end = CASE r.verdict WHEN 'RENEW' THEN r.period_end ELSE s.current_period_end END,
+        next_renewal_at = r.next_renewal_at,
+        catch_up_run_id = p_run_id,
+        catch_up_periods = CASE WHEN s.catch_up_run_id = p_run_id THEN s.catch_up_periods + 1 ELSE 1 END,
+        version = s.version + 1,
+        event_seq = s.event_seq + r.event_count
+    FROM unnest(p_renewals) AS r
+    WHERE s.customer_id = r.customer_id
+      AND s.subscription_id = r.subscription_id
+      AND s.version = r.version
+      AND r.verdict IN ('RENEW', 'REST');
+    GET DIAGNOSTICS v_advanced = ROW_COUNT;
+
+    SELECT count(*) INTO v_planned FROM unnest(p_renewals) AS r WHERE r.verdict IN ('RENEW', 'REST');
+    IF v_advanced <> v_planned THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB901',
+            MESSAGE = format('%s of %s subscriptions were advanced', v_advanced, v_planned);
+    END IF;
+    RETURN v_advanced;
+END;
+$function$;
+
+COMMENT ON FUNCTION billing.advance_subscriptions IS
+'Last step of a renewal: moves each subscription to its new period, and asserts that none was missed.';
