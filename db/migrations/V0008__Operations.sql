@@ -305,3 +305,9 @@ CREATE TYPE billing.triage AS (
 );
 COMMENT ON TYPE billing.triage IS
 'Which way a due invoice goes: SEND, BUSY (its attempt is claimed or in other hands), KEY_LAPSED (only look-ups now), CREDIT, NO_METHOD, OTHER_ACCOUNT or PASS (its method is blocked).';
+
+CREATE TYPE billing.due_count AS (
+    interactive integer,
+    backlog integer
+);
+COMMENT ON TYPE billing.due_count IS 'Due invoices per lane.';
