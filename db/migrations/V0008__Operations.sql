@@ -273,14 +273,14 @@ CREATE TYPE billing.status_move AS (
 );
 COMMENT ON TYPE billing.status_move IS 'A change of status that payments brought about.';
 
-CREATE TYPE billing.first_period AS (
+CREATE TYPE billing.checkout_period AS (
     anchor_at timestamp without time zone,
     period_no integer,
     period_start timestamptz,
     period_end timestamptz,
     period_length interval
 );
-COMMENT ON TYPE billing.first_period IS
+COMMENT ON TYPE billing.checkout_period IS
 'First billed period of a subscription with its local anchor and k of its end.';
 
 CREATE TYPE billing.invoice_happening AS (

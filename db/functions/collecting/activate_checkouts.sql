@@ -27,7 +27,7 @@ BEGIN
         ) END,
         version = s.version + 1
     FROM unnest(p_moves) AS m
-    CROSS JOIN LATERAL billing.first_period(m.customer_id, m.subscription_id, p_as_of) AS t
+    CROSS JOIN LATERAL billing.checkout_period(m.customer_id, m.subscription_id, p_as_of) AS t
     WHERE m.from_status = 'INCOMPLETE'
       AND s.customer_id = m.customer_id
       AND s.subscription_id = m.subscription_id;

@@ -1,9 +1,9 @@
-CREATE OR REPLACE FUNCTION billing.first_period(
+CREATE OR REPLACE FUNCTION billing.checkout_period(
     p_customer_id bigint,
     p_subscription_id bigint,
     p_as_of timestamptz
 )
-RETURNS SETOF billing.first_period
+RETURNS SETOF billing.checkout_period
 LANGUAGE sql
 STABLE
 ROWS 1
@@ -26,5 +26,5 @@ AS $function$
     WHERE s.customer_id = p_customer_id AND s.subscription_id = p_subscription_id;
 $function$;
 
-COMMENT ON FUNCTION billing.first_period IS
+COMMENT ON FUNCTION billing.checkout_period IS
 'First period of a paid checkout: from the instant of payment, or the invoiced stub of calendar billing.';
