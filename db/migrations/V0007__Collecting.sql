@@ -239,7 +239,7 @@ COMMENT ON COLUMN billing.webhook_event.gateway_account_id IS 'Account on whose 
 COMMENT ON COLUMN billing.webhook_event.event_id IS 'Id given by the gateway, unique per account.';
 COMMENT ON COLUMN billing.webhook_event.event_type IS 'Type given by the gateway.';
 COMMENT ON COLUMN billing.webhook_event.payload IS
-'paymentId, reference, status, amount, currency, code as the adapter read them; dropped after 45 days.';
+'paymentId, reference, outcome, amount, currency, code as the adapter read them; dropped after 45 days.';
 COMMENT ON COLUMN billing.webhook_event.status IS
 'RECEIVED, APPLIED, DUPLICATE (said what is known), IGNORED (of no concern), LOOKUP (caused a look-up), UNMATCHED (tried again), REJECTED (another account) or CASE.';
 COMMENT ON COLUMN billing.webhook_event.customer_id IS 'Customer of the attempt that it matched.';

@@ -311,3 +311,13 @@ CREATE TYPE billing.due_count AS (
     backlog integer
 );
 COMMENT ON TYPE billing.due_count IS 'Due invoices per lane.';
+
+CREATE TYPE billing.webhook_match AS (
+    webhook_event_id bigint,
+    customer_id bigint,
+    attempt_id bigint,
+    way text,
+    result billing.charge_result
+);
+COMMENT ON TYPE billing.webhook_match IS
+'What a webhook is about. way: SETTLE, LOOKUP, IGNORED, UNMATCHED, REJECTED (another account) or AMBIGUOUS; result where it is to be settled.';

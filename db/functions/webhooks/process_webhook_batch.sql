@@ -1,0 +1,31 @@
+CREATE OR REPLACE FUNCTION billing.process_webhook_batch(
+    p_webhook_event_ids bigint[],
+    p_as_of timestamptz
+)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = ''
+AS $function$
+-- Locks:      as settle_attempts; webhook events are locked by the caller
+-- Writes:     webhook_event, reconciliation_case, payment_attempt; as settle_attempts
+-- Raises:     what settle_attempts raises
+-- Idempotent: yes
+DECLARE
+    v_matches billing.webhook_match[] := ARRAY(
+        SELECT m FROM billing.match_webhooks(p_webhook_event_ids) AS m
+    );
+    v_settlements billing.settlement[];
+BEGIN
+    v_settlements := ARRAY(
+        SELECT s
+        FROM billing_worker.settle_attempts(
+            ARRAY(SELECT m.result FROM unnest(v_matches) AS m WHERE m.way = 'SETTLE'), p_as_of
+        ) AS s
+    );
+    PERFORM billing.look_up_at_once(v_matches, p_as_of);
+    PERFORM billing.close_webhooks(v_matches, v_settlements, p_as_of);
+END;
+$function$;
+
+COMMENT ON FUNCTION billing.process_webhook_batch IS
+'Matches webhooks to attempts, settles those that are definite, asks the gateway about the others.';
