@@ -317,10 +317,21 @@ class _Run:
             ).fetchone()
             if not (row and row[0]):
                 self.waited = True
-                self._limit_waiting(self._options.wait_seconds)
-                self._connection.execute(_LOCK.format("pg_advisory_xact_lock").encode())
+                self._wait_for_other_run()
             self._limit_waiting(self._options.lock_timeout_seconds)
             yield
+
+    def _wait_for_other_run(self) -> None:
+        self._limit_waiting(self._options.wait_seconds)
+        try:
+            self._connection.execute(_LOCK.format("pg_advisory_xact_lock").encode())
+        except psycopg.errors.LockNotAvailable as error:
+            raise MigrationError(
+                MigrationErrorCode.BLOCKED,
+                f"waited {self._options.wait_seconds:g} s for another run to end",
+                sqlstate=error.sqlstate or "",
+                hint="another run is at work, or hangs: look for it in pg_stat_activity",
+            ) from error
 
     def _limit_waiting(self, seconds: float) -> None:
         self._connection.execute(

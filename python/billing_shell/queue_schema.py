@@ -18,10 +18,14 @@ from billing_shell.migrate_errors import MigrationError, MigrationErrorCode
 from billing_shell.sql_files import SqlFile
 from billing_shell.sql_script import run_file
 
-_FIND_SCHEMA = """
+# Not by to_regclass, which needs USAGE on a schema that may be somebody else's.
+_FIND_TABLES = """
 SELECT
-    pg_catalog.to_regclass('procrastinate.procrastinate_jobs') IS NOT NULL,
-    pg_catalog.to_regclass('procrastinate.applied_migration') IS NOT NULL
+    coalesce(pg_catalog.bool_or(c.relname = 'procrastinate_jobs'), false),
+    coalesce(pg_catalog.bool_or(c.relname = 'applied_migration'), false)
+FROM pg_catalog.pg_class AS c
+INNER JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = 'procrastinate'
 """
 _RECORD = "INSERT INTO procrastinate.applied_migration (name) VALUES (%s)"
 _APPLIED = "SELECT name FROM procrastinate.applied_migration"
@@ -65,7 +69,7 @@ def pending_steps(connection: Connection[Any], package: QueuePackage) -> tuple[s
     Raises:
         MigrationError: QUEUE_UNKNOWN, or DATABASE_IS_NEWER than the installed package.
     """
-    has_jobs, has_record = connection.execute(_FIND_SCHEMA).fetchone() or (False, False)
+    has_jobs, has_record = connection.execute(_FIND_TABLES).fetchone() or (False, False)
     if not has_record:
         if has_jobs:
             raise MigrationError(
