@@ -39,6 +39,7 @@ from urllib.parse import quote
 
 import httpx
 
+from billing_shell.connection_lanes import ConnectionLanes
 from billing_shell.gateway import ChargeRequest, ChargeResult, Outcome, Source
 
 _CONNECTIONS = 512
@@ -117,11 +118,7 @@ class SimulatedGateway:
                 "Accept-Encoding": "identity",
                 **({} if api_key is None else {"Authorization": f"Bearer {api_key}"}),
             },
-            limits=httpx.Limits(
-                max_connections=_CONNECTIONS,
-                max_keepalive_connections=_CONNECTIONS,
-                keepalive_expiry=_IDLE_SECONDS,
-            ),
+            transport=ConnectionLanes(_CONNECTIONS, _IDLE_SECONDS),
         )
 
     async def charge(self, request: ChargeRequest, *, timeout: float) -> ChargeResult:
