@@ -1,0 +1,62 @@
+"""Crash points: named instants at which a test kills the process, to see what is left behind.
+
+BILLING_CRASH_POINT names one, with `:n` for the n-th time that it is reached. The process then
+appends the name to the file that BILLING_CRASH_SIGNAL names and stands still until it is killed, so
+a test waits for the file and never for a time. Without the variable a crash point costs a
+comparison.
+"""
+
+import os
+import signal
+from pathlib import Path
+from typing import NoReturn
+
+CRASH_POINTS = {
+    "relay_acknowledged": "the broker has acknowledged a batch, and nothing of it is marked yet",
+}
+"""Every crash point by name, with what has happened by then."""
+
+
+class _Armed:
+    """The crash point of this process."""
+
+    def __init__(self, setting: str, signal_file: str | None) -> None:
+        name, _, number = setting.partition(":")
+        if name not in CRASH_POINTS or not (number or "1").isdecimal() or number == "0":
+            raise ValueError(
+                f"BILLING_CRASH_POINT is {setting!r}; it takes NAME or NAME:n, "
+                f"the names being {', '.join(sorted(CRASH_POINTS))}"
+            )
+        if not signal_file:
+            raise ValueError("BILLING_CRASH_POINT needs a file to tell, BILLING_CRASH_SIGNAL")
+        self.name = name
+        self.left = int(number or "1")
+        self.signal_file = Path(signal_file)
+
+    def stand_still(self) -> NoReturn:
+        """Tells the file and never returns."""
+        with self.signal_file.open("a", encoding="ascii") as file:
+            file.write(f"{self.name}\n")
+        while True:
+            signal.pause()
+
+
+def _from_environment() -> _Armed | None:
+    setting = os.environ.get("BILLING_CRASH_POINT")
+    return _Armed(setting, os.environ.get("BILLING_CRASH_SIGNAL")) if setting else None
+
+
+_armed = _from_environment()
+
+
+def reach(name: str) -> None:
+    """Marks the place of a crash point. Returns at once unless it is the one asked for.
+
+    Args:
+        name: a key of CRASH_POINTS.
+    """
+    if _armed is None or _armed.name != name:
+        return
+    _armed.left -= 1
+    if _armed.left == 0:
+        _armed.stand_still()
