@@ -273,16 +273,6 @@ CREATE TYPE billing.status_move AS (
 );
 COMMENT ON TYPE billing.status_move IS 'A change of status that payments brought about.';
 
-CREATE TYPE billing.checkout_period AS (
-    anchor_at timestamp without time zone,
-    period_no integer,
-    period_start timestamptz,
-    period_end timestamptz,
-    period_length interval
-);
-COMMENT ON TYPE billing.checkout_period IS
-'First billed period of a subscription with its local anchor and k of its end.';
-
 CREATE TYPE billing.invoice_happening AS (
     customer_id bigint,
     subscription_id bigint,

@@ -16,18 +16,20 @@ AS $function$
 BEGIN
     UPDATE billing.subscription AS s
     SET status = 'ACTIVE',
-        anchor_at = t.anchor_at,
-        period_no = t.period_no,
+        anchor_at = (f.period).anchor_at,
+        period_no = (f.period).period_no,
         current_period_kind = 'BILLED',
-        current_period_start = t.period_start,
-        current_period_end = t.period_end,
-        next_renewal_at = t.period_end,
-        term_end_at = CASE WHEN s.term_periods IS NOT NULL THEN billing.period_boundary(
-            t.anchor_at, s.time_zone, t.period_length, t.period_no + s.term_periods - 1
-        ) END,
+        current_period_start = (f.period).period_start,
+        current_period_end = (f.period).period_end,
+        next_renewal_at = (f.period).period_end,
+        term_end_at = billing.term_end(f.period, s.time_zone, f.period_length, s.term_periods),
         version = s.version + 1
     FROM unnest(p_moves) AS m
-    CROSS JOIN LATERAL billing.checkout_period(m.customer_id, m.subscription_id, p_as_of) AS t
+    INNER JOIN billing.subscription AS o ON o.customer_id = m.customer_id AND o.subscription_id = m.subscription_id
+    INNER JOIN billing.price AS pr ON pr.price_id = o.price_id
+    CROSS JOIN LATERAL (
+        SELECT billing.checkout_period(m.customer_id, m.subscription_id, p_as_of) AS period, pr.period_length
+    ) AS f
     WHERE m.from_status = 'INCOMPLETE'
       AND s.customer_id = m.customer_id
       AND s.subscription_id = m.subscription_id;

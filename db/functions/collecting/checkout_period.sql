@@ -3,21 +3,15 @@ CREATE OR REPLACE FUNCTION billing.checkout_period(
     p_subscription_id bigint,
     p_as_of timestamptz
 )
-RETURNS SETOF billing.checkout_period
+RETURNS billing.first_period
 LANGUAGE sql
 STABLE
-ROWS 1
 SET search_path = ''
 AS $function$
-    SELECT
-        CASE WHEN s.anchor_day IS NULL THEN p_as_of AT TIME ZONE s.time_zone ELSE s.anchor_at END,
-        CASE WHEN s.anchor_day IS NULL THEN 1 ELSE s.period_no END,
-        CASE WHEN s.anchor_day IS NULL THEN p_as_of ELSE i.period_start END,
-        CASE WHEN s.anchor_day IS NULL
-             THEN billing.period_boundary(p_as_of AT TIME ZONE s.time_zone, s.time_zone, pr.period_length, 1)
-             ELSE i.period_end
-        END,
-        pr.period_length
+    -- Time spent at checkout is not paid for; the stub of calendar billing stays as it was invoiced.
+    SELECT billing.first_period(
+        s.time_zone, s.anchor_day, pr.period_length, CASE WHEN s.anchor_day IS NULL THEN p_as_of ELSE i.period_start END
+    )
     FROM billing.subscription AS s
     INNER JOIN billing.price AS pr ON pr.price_id = s.price_id
     INNER JOIN billing.invoice AS i
