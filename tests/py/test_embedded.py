@@ -10,16 +10,12 @@ import socket
 import subprocess
 import sys
 import threading
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 import redis
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -36,6 +32,7 @@ from billing_shell.embedded import (
 )
 from billing_shell.embedded_server import HOST, EmbeddedServer
 from billing_shell.server_binaries import POSTGRES, TANSU, VALKEY, Wheel, locate
+from tests.py.support.messages import pass_a_message
 from tests.py.support.processes import Watched, descendants, user_of
 from tests.py.support.servers import DEBIAN_15
 
@@ -55,23 +52,6 @@ def create_numbers(url: str) -> None:
 def read_numbers(url: str) -> list[int]:
     with psycopg.connect(url) as connection:
         return [n for (n,) in connection.execute("SELECT n FROM number ORDER BY n")]
-
-
-def pass_a_message(bootstrap: str) -> bytes | None:
-    """Create a topic, write one message to it and read it back."""
-    topic = f"topic-{uuid.uuid4().hex}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(SECONDS)
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-    producer.produce(topic, value=b"hello", key=b"key", partition=0)
-    assert producer.flush(SECONDS) == 0
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test"})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    message = consumer.poll(SECONDS)
-    consumer.close()
-    assert message is not None
-    assert message.error() is None
-    return message.value()
 
 
 def answers(server: EmbeddedServer) -> bool:
