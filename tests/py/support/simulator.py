@@ -14,6 +14,8 @@ from typing import Any, Self
 
 import httpx
 
+from billing_shell.connection_lanes import ConnectionLanes
+
 _START_SECONDS = 30
 _STOP_SECONDS = 30
 
@@ -100,10 +102,8 @@ def smooth_simulator(folder: Path, *options: str) -> Iterator[SimulatorProcess]:
 @contextlib.asynccontextmanager
 async def client_of(process: SimulatorProcess) -> AsyncIterator[httpx.AsyncClient]:
     """Open a client of a gateway, with time and connections enough for every test."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    async with httpx.AsyncClient(
-        base_url=process.url, timeout=60, limits=limits, trust_env=False
-    ) as client:
+    lanes = ConnectionLanes(most=1_000, idle_seconds=30)
+    async with httpx.AsyncClient(base_url=process.url, timeout=60, transport=lanes) as client:
         yield client
 
 
