@@ -20,7 +20,7 @@ from tests.sql.harness.tap import run_tap
 HERE = Path(__file__).parent
 
 # pgTAP is found by the session that tests, and by nothing else: functions under test pin their own.
-_SESSION = b"SET search_path = tap, public; SET client_min_messages = warning; SET timezone = 'UTC'"
+SESSION = b"SET search_path = tap, public; SET client_min_messages = warning; SET timezone = 'UTC'"
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +71,7 @@ def _pgtap_test(path: Path) -> Callable[..., None]:
     def run(sql_database: str, subtests: pytest.Subtests) -> None:
         file = SqlFile(str(path.relative_to(HERE.parents[1])), path.read_text(encoding="utf-8"))
         with psycopg.connect(sql_database, autocommit=True) as connection:
-            connection.execute(_SESSION)
+            connection.execute(SESSION)
             outcome = run_tap(connection, file)
         for assertion in outcome.assertions:
             with subtests.test(msg=assertion.description):

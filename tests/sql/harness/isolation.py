@@ -30,7 +30,7 @@ _TOKEN = re.compile(
       | \{ [ \t\r\f]* (?P<sql> .*?) [ \t\r\f]* \}
       | "(?P<quoted> (?:[^"\n] | "")*)"
       | (?P<word> [A-Za-z_][A-Za-z0-9_$]*)
-      | (?P<mark> [*,()])""",
+      | (?P<mark> [*,()] | [0-9]+)""",
     re.VERBOSE | re.DOTALL,
 )
 _KEYWORDS = frozenset({"notices", "permutation", "session", "setup", "step", "teardown"})
@@ -93,15 +93,20 @@ def parse(text: str) -> Spec:
     return _Parser(text).spec()
 
 
-def run(spec: Spec, conninfo: str) -> str:
+def run(spec: Spec, conninfo: str, *, longest_step_seconds: float = _LONGEST_STEP_SECONDS) -> str:
     """Runs every permutation and returns what isolationtester would print.
+
+    Args:
+        spec: what to run.
+        conninfo: a database, as a role that may do all that the spec does.
+        longest_step_seconds: when to give up on a step that does not end.
 
     Raises:
         SpecError: steps wait for each other, or one does not end.
     """
     with ExitStack() as stack:
         control = stack.enter_context(psycopg.connect(conninfo, autocommit=True))
-        tester = _Tester(spec, control)
+        tester = _Tester(spec, control, longest_step_seconds)
         for session in spec.sessions:
             connection = stack.enter_context(psycopg.connect(conninfo, autocommit=True))
             tester.add(session.name, connection)
@@ -256,8 +261,9 @@ def _interleavings(piles: list[list[Step]]) -> Iterator[list[Step]]:
 class _Tester:
     """The sessions of one spec, and what has been printed so far."""
 
-    def __init__(self, spec: Spec, control: Connection[Any]) -> None:
+    def __init__(self, spec: Spec, control: Connection[Any], longest_step: float) -> None:
         self.printed: list[str] = []
+        self._longest_step = longest_step
         self._spec = spec
         self._control = control
         self._connections: dict[str, Connection[Any]] = {}
@@ -305,7 +311,7 @@ class _Tester:
 
     def _await_session(self, session: str, waiting: list[Call]) -> None:
         """Waits until a session is free for its next step, and takes note of others meanwhile."""
-        deadline = time.monotonic() + _LONGEST_STEP_SECONDS
+        deadline = time.monotonic() + self._longest_step
         while (call := self._active.get(session)) is not None:
             if not self._try_to_complete(call, block=True, retry=True):
                 waiting.remove(call)
@@ -345,7 +351,7 @@ class _Tester:
     def _wait(self, call: Call, connection: Connection[Any], *, block: bool) -> bool:
         """Waits for the end of a step, or, unless told to block, until a lock stops it."""
         pgconn = connection.pgconn
-        deadline = time.monotonic() + _LONGEST_STEP_SECONDS
+        deadline = time.monotonic() + self._longest_step
         while pgconn.is_busy():
             readable, _, _ = select.select([pgconn.socket], [], [], _POLL_SECONDS)
             if not readable and not block and self._is_blocked(connection):

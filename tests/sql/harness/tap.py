@@ -15,7 +15,7 @@ _PLAN = re.compile(r"1\.\.(?P<count>[0-9]+)\b")
 _RESULT = re.compile(
     r"""(?P<not>not\ )? ok \b \ * (?P<number>[0-9]*) \ * (?:-\ )?
         (?P<description>.*?)
-        (?:\ +(?<!\\)\#\ *(?P<directive>TODO|SKIP)\b\ *(?P<reason>.*))?""",
+        (?:\ *(?<!\\)\#\ *(?P<directive>TODO|SKIP)\b\ *(?P<reason>.*))?""",
     re.VERBOSE | re.IGNORECASE,
 )
 
