@@ -7,11 +7,15 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
 
 class Watched:
     """Processes that somebody else started, held by handles that a reused id cannot fool."""
 
     def __init__(self, pids: Iterable[int]) -> None:
+        if not hasattr(os, "pidfd_open"):
+            pytest.skip("watching other processes needs Linux")
         self._handles: dict[int, int] = {}
         for pid in pids:
             # Whose end came between finding and watching it has ended.
@@ -40,6 +44,8 @@ class Watched:
 
 def descendants(pid: int) -> set[int]:
     """Return the children of a process, and theirs."""
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("finding other processes needs Linux")
     parents: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
