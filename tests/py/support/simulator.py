@@ -32,11 +32,17 @@ class SimulatorProcess:
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
 
+    @staticmethod
+    def command(ledger: Path) -> list[str]:
+        """Return the command line that starts a gateway."""
+        return [sys.executable, "-m", "billing_shell.simulator", "--ledger", str(ledger)]
+
     def start(self, *more_options: str) -> None:
         """Start it and wait until it listens."""
-        command = [sys.executable, "-m", "billing_shell.simulator", "--ledger", str(self.ledger)]
         process = subprocess.Popen(
-            [*command, *self._options, *more_options], stdout=subprocess.PIPE, text=True
+            [*self.command(self.ledger), *self._options, *more_options],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self._process = process
         assert process.stdout is not None
