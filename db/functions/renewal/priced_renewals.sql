@@ -11,17 +11,16 @@ AS $function$
     -- Writes:     nothing
     -- Raises:     22003 for an amount beyond bigint
     -- Idempotent: yes
-    -- A period that starts after the boundary before it (the stub of calendar billing) is prorated by seconds:
-    -- multiplied before divided, in numeric, one floor.
+    -- A period that starts after the boundary before it (the stub of calendar billing) is prorated by seconds.
     SELECT
         s.customer_id, s.subscription_id, s.resource_id, s.status, s.version, s.event_seq, v.verdict, v.reason,
         s.price_id, pl.code, pl.name, s.quantity, pr.amount, pr.currency, t.period_no, t.period_start, t.period_end,
         CASE WHEN v.verdict <> 'RENEW' THEN 0
              WHEN t.period_start > t.full_start
-             THEN floor(
-                 pr.amount::numeric * s.quantity * extract(epoch FROM t.period_end - t.period_start)
-                 / extract(epoch FROM t.period_end - t.full_start)
-             )::bigint
+             THEN billing.prorated_amount(
+                 pr.amount, s.quantity, extract(epoch FROM t.period_end - t.period_start),
+                 extract(epoch FROM t.period_end - t.full_start)
+             )
              ELSE (pr.amount::numeric * s.quantity)::bigint
         END,
         m.payment_method_id, m.gateway_account_id, coalesce(b.balance, 0), coalesce(b.entry_seq, 0)
