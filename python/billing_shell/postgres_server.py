@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +28,7 @@ SUPERUSER = "postgres"
 # The kernel refuses socket paths of 108 bytes and more; the name takes up to 20.
 _LONGEST_SOCKET_DIRECTORY = 85
 _BUILTIN_LOCALES_SINCE = 17
+_INITDB_SECONDS = 120.0
 _PID_LINE, _STATUS_LINE = 0, 7
 
 _HBA = f"""\
@@ -200,12 +200,15 @@ class PostgresServer(EmbeddedServer):
             command += ["--no-locale"]
         if not self._durable:
             command += ["--no-sync"]
-        try:
-            run_as(self._account, command)
-        except subprocess.CalledProcessError as error:
+        process = ServerProcess(command, log=self.directory / "server.log", account=self._account)
+        process.wait(_INITDB_SECONDS)
+        status = process.status
+        process.kill()
+        if status != 0:
             raise ServerError(
-                ServerErrorCode.START_FAILED, f"initdb of {self._data} failed:\n{error.stdout}"
-            ) from error
+                ServerErrorCode.START_FAILED,
+                f"initdb of {self._data} failed (log {process.log}):\n{process.last_words()}",
+            )
         unfinished.rename(self._data)
 
     def _command(self, port: int) -> list[str | Path]:

@@ -206,7 +206,12 @@ class ServerProcess:
     @property
     def running(self) -> bool:
         """Whether it still runs."""
-        return self._child.poll() is None
+        return self.status is None
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, negative for the signal that ended it; None while it runs."""
+        return self._child.poll()
 
     def wait(self, seconds: float) -> bool:
         """Wait for its end for at most `seconds`; tell whether it has ended."""
