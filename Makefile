@@ -39,7 +39,7 @@ lint-python: $(VENV)/.installed-dev
 
 .PHONY: lint-sql
 lint-sql: $(VENV)/.installed-dev
-	$(BIN)/sqlfluff lint --disable-progress-bar db
+	$(BIN)/sqlfluff lint --disable-progress-bar --processes 0 db tests/sql
 	$(BIN)/squawk db/migrations/*.sql
 
 .PHONY: test-newest
