@@ -2,8 +2,8 @@
 -- relays that publish them.
 
 INSERT INTO billing.error_code (sqlstate, name, http_status, meaning) VALUES
-('SB210', 'unknown_event', 404, 'No such event in the outbox, or its day has been dropped.'),
-('SB316', 'event_not_blocked', 409, 'Only a blocked event can be replayed; this one is published or on its way.');
+('SB251', 'unknown_event', 404, 'No such event in the outbox, or its day has been dropped.'),
+('SB351', 'event_not_blocked', 409, 'Only a blocked event can be replayed; this one is published or on its way.');
 
 CREATE SEQUENCE billing.outbox_event_id_seq INCREMENT BY 64 MINVALUE 0 START WITH 64;
 

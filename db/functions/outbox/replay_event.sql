@@ -9,7 +9,7 @@ SET search_path = ''
 AS $function$
 -- Locks:      outbox_event, one row
 -- Writes:     outbox_event
--- Raises:     SB101 invalid argument, SB210 unknown event, SB316 not blocked
+-- Raises:     SB101 invalid argument, SB251 unknown event, SB351 not blocked
 -- Idempotent: no: a second call finds the event no longer blocked
 DECLARE
     v_event billing.outbox_event;
@@ -26,11 +26,11 @@ BEGIN
     FOR NO KEY UPDATE;
 
     IF NOT found THEN
-        RAISE EXCEPTION USING ERRCODE = 'SB210', MESSAGE = format('event %s does not exist', p_event_id);
+        RAISE EXCEPTION USING ERRCODE = 'SB251', MESSAGE = format('event %s does not exist', p_event_id);
     END IF;
     IF v_event.blocked_at IS NULL THEN
         RAISE EXCEPTION USING
-            ERRCODE = 'SB316',
+            ERRCODE = 'SB351',
             MESSAGE = format('event %s is not blocked', p_event_id),
             DETAIL = CASE
                 WHEN v_event.published_at IS NULL THEN 'A relay has it on its list.'
