@@ -149,7 +149,7 @@ BREAKS = {
         """,
         "every table survives a crash": "CREATE UNLOGGED TABLE billing.broken (id integer);",
         "no column has a type that loses money, time or text": """
-            CREATE TABLE billing.broken (amount double precision);
+            CREATE TABLE billing.broken (starts_at timestamp);
         """,
     },
     "plpgsql_check_finds_nothing": {

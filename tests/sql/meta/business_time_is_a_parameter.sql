@@ -1,5 +1,5 @@
--- Whoever reads a clock decides at a time that no test and no replay can choose. Business time is p_as_of; the wall clock
--- is for leases, Retry-After, and the retries of webhooks and outbox.
+-- Whoever reads a clock decides at a time that no test and no replay can choose. Business time is p_as_of; the wall
+-- clock is for leases, Retry-After, and the retries of webhooks and outbox.
 BEGIN;
 SELECT plan(3);
 

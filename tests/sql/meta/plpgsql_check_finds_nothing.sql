@@ -1,5 +1,5 @@
--- plpgsql_check is an extension that few servers have; Debian's package postgresql-15-plpgsql-check is one. It reads the
--- bodies that no other linter sees.
+-- plpgsql_check is an extension that few servers have; Debian's package postgresql-15-plpgsql-check is one. It reads
+-- the bodies that no other linter sees.
 BEGIN;
 SELECT plan(2);
 
