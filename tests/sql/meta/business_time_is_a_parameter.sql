@@ -6,6 +6,7 @@ SELECT plan(3);
 CREATE TEMPORARY TABLE may_read_the_wall_clock (name text PRIMARY KEY, reason text NOT NULL);
 INSERT INTO may_read_the_wall_clock VALUES
 ('billing.now', 'it is the business clock'),
+('billing.throw_switch', 'operator_switch tells people since when'),
 ('billing.note_batch', 'billing_run tells people when it ran'),
 ('billing_worker.finish_renewal_run', 'billing_run tells people when it ran'),
 ('billing_worker.ensure_outbox_partitions', 'partitions are days of writing'),
