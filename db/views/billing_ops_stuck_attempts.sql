@@ -28,7 +28,7 @@ WHERE
     t.status IN ('STARTED', 'UNKNOWN', 'REQUIRES_ACTION', 'PROCESSING')
     AND CASE t.status
         WHEN 'STARTED' THEN t.lease_until < clock_timestamp()
-        WHEN 'UNKNOWN' THEN coalesce(t.last_sent_at, t.started_at) <= (SELECT billing.now()) - INTERVAL '1 hour'
+        WHEN 'UNKNOWN' THEN coalesce(t.last_sent_at, t.started_at) <= (SELECT billing.now()) - interval '1 hour'
         WHEN 'PROCESSING' THEN t.started_at + a.processing_deadline <= (SELECT billing.now())
         ELSE t.action_expires_at <= (SELECT billing.now())
     END;

@@ -58,8 +58,8 @@ BEGIN
     v_new.token := p_token;
     v_new.brand := p_brand;
     v_new.last4 := p_last4;
-    v_new.exp_month := p_exp_month;
-    v_new.exp_year := p_exp_year;
+    v_new.exp_month := p_exp_month::smallint;
+    v_new.exp_year := p_exp_year::smallint;
     v_new.fingerprint := p_fingerprint;
     v_new.created_at := v_as_of;
     v_new.payment_method_id := billing.store_payment_method(v_new);

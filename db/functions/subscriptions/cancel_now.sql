@@ -20,7 +20,7 @@ DECLARE
         WHEN c_is_over THEN p_subscription.current_period_end
         ELSE greatest(least(p_as_of, p_subscription.term_end_at), p_subscription.current_period_start)
     END;
-    v_unused billing.unused_time[] := '{}';
+    v_unused billing.unused_time[] := ARRAY[]::billing.unused_time[];
 BEGIN
     IF p_unused_time = 'CREDIT' THEN
         v_unused := billing.unused_time_of(p_subscription, c_ended_at);

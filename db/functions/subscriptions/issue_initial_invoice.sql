@@ -15,8 +15,9 @@ AS $function$
 DECLARE
     c_first CONSTANT billing.first_period := p_terms.first;
     c_is_stub CONSTANT boolean := c_first.period_start > c_first.full_start;
-    c_seconds CONSTANT bigint := extract(epoch FROM c_first.period_end - c_first.period_start);
-    c_seconds_total CONSTANT bigint := extract(epoch FROM c_first.period_end - c_first.full_start);
+    c_seconds CONSTANT bigint := extract(epoch FROM c_first.period_end - c_first.period_start)::bigint;
+    c_seconds_total CONSTANT bigint :=
+        extract(epoch FROM c_first.period_end - c_first.full_start)::bigint;
     v_total bigint;
     v_credit bigint;
     v_gateway_account_id integer;

@@ -33,13 +33,14 @@ BEGIN
     v_terms.price_id := v_price.price_id;
     v_terms.unit_amount := v_price.amount;
     v_terms.period_length := v_price.period_length;
-    v_terms.quantity := p_arguments ->> 'quantity';
+    v_terms.quantity := (p_arguments ->> 'quantity')::integer;
     v_terms.time_zone := p_customer.time_zone;
-    v_terms.anchor_day := p_arguments ->> 'anchorDay';
-    v_terms.auto_renew := p_arguments ->> 'autoRenew';
-    v_terms.term_periods := CASE WHEN NOT v_terms.auto_renew THEN coalesce(p_arguments ->> 'termPeriods', '1') END;
+    v_terms.anchor_day := (p_arguments ->> 'anchorDay')::smallint;
+    v_terms.auto_renew := (p_arguments ->> 'autoRenew')::boolean;
+    v_terms.term_periods :=
+        CASE WHEN NOT v_terms.auto_renew THEN coalesce((p_arguments ->> 'termPeriods')::integer, 1) END;
     v_terms.dunning_policy_id := v_policy.dunning_policy_id;
-    v_terms.payment_method_id := p_arguments ->> 'paymentMethodId';
+    v_terms.payment_method_id := (p_arguments ->> 'paymentMethodId')::bigint;
     v_terms.as_of := p_as_of;
     PERFORM billing.require_permitted_terms(v_terms, v_plan, v_price, p_arguments ->> 'paymentBehavior');
 
