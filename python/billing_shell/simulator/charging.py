@@ -1,7 +1,7 @@
 """`POST /v1/charges`."""
 
 import sqlite3
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -54,9 +54,8 @@ class ChargeDeed:
         self._declines_first = meaning.declines_first
         return Intent(meaning.at(send_no), "token")
 
-    def book(self, connection: sqlite3.Connection, behaviour: Behaviour) -> Booking:
+    def book(self, connection: sqlite3.Connection, behaviour: Behaviour, now: datetime) -> Booking:
         """Write the payment into the ledger."""
-        now = self._controls.clock.now()
         status, code = behaviour.status or "declined", behaviour.code
         if self._declines_first is not None:
             # Counted here, in the transaction: what was never booked does not count.

@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from billing_shell.simulator import books
@@ -67,8 +67,11 @@ class Deed(Protocol):
         """Decide what this send meets, before chance has its say."""
         ...
 
-    def book(self, connection: sqlite3.Connection, behaviour: Behaviour) -> Booking:
-        """Write it into the ledger; raises Problem to refuse, and then nothing is written."""
+    def book(self, connection: sqlite3.Connection, behaviour: Behaviour, now: datetime) -> Booking:
+        """Write it into the ledger, as of the business instant `now`.
+
+        Raises Problem to refuse, and then nothing is written.
+        """
         ...
 
 
@@ -184,7 +187,9 @@ class IdempotencyLayer:
 
         def write(connection: sqlite3.Connection) -> tuple[Answer, list[int]]:
             now = self._controls.clock.now()
-            booking = deed.book(connection, behaviour) if behaviour.status is not None else None
+            booking = None
+            if behaviour.status is not None:
+                booking = deed.book(connection, behaviour, now)
             answer = _answer(behaviour, booking)
             if booking is not None:
                 call.payment_id = booking.payment_id

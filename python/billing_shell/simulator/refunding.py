@@ -1,6 +1,7 @@
 """`POST /v1/refunds`: in part or in full, never more than was captured."""
 
 import sqlite3
+from datetime import datetime
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,7 +12,6 @@ from billing_shell.simulator.arrivals import Arrivals
 from billing_shell.simulator.behaviour import OK, Behaviour
 from billing_shell.simulator.books import Call, Event, Operation, Refund
 from billing_shell.simulator.clocks import ArrivalClock, to_text
-from billing_shell.simulator.controls import Controls
 from billing_shell.simulator.idempotency import Booking, IdempotencyLayer, Intent
 from billing_shell.simulator.parameters import RefundParameters, read_document
 from billing_shell.simulator.problems import Problem
@@ -24,12 +24,10 @@ class RefundDeed:
         self,
         call: Call,
         parameters: RefundParameters,
-        controls: Controls,
         arrival_clock: ArrivalClock,
     ) -> None:
         self._call = call
         self._parameters = parameters
-        self._controls = controls
         self._arrival_clock = arrival_clock
 
     def fingerprint(self) -> str:
@@ -41,7 +39,7 @@ class RefundDeed:
         del send_no
         return Intent(OK, "token")
 
-    def book(self, connection: sqlite3.Connection, behaviour: Behaviour) -> Booking:
+    def book(self, connection: sqlite3.Connection, behaviour: Behaviour, now: datetime) -> Booking:
         """Write the refund into the ledger; raises Problem where there is not that much left."""
         del behaviour
         charge = books.select_charge(connection, self._parameters.charge)
@@ -64,7 +62,7 @@ class RefundDeed:
             reference=self._parameters.reference,
             amount=amount,
             currency=charge.currency,
-            created_at=to_text(self._controls.clock.now()),
+            created_at=to_text(now),
             booked_us=self._arrival_clock.now_us(),
         )
         books.insert_refund(connection, refund)
@@ -76,13 +74,11 @@ class Refunding:
 
     def __init__(
         self,
-        controls: Controls,
         arrivals: Arrivals,
         arrival_clock: ArrivalClock,
         idempotency: IdempotencyLayer,
         hang: float,
     ) -> None:
-        self._controls = controls
         self._arrivals = arrivals
         self._arrival_clock = arrival_clock
         self._idempotency = idempotency
@@ -96,6 +92,6 @@ class Refunding:
         parameters = RefundParameters.from_document(await read_document(request))
         call.reference = parameters.reference
         call.subject = call.idempotency_key or parameters.reference
-        deed = RefundDeed(call, parameters, self._controls, self._arrival_clock)
+        deed = RefundDeed(call, parameters, self._arrival_clock)
         answer = await self._idempotency.serve(call, deed)
         return await hand_over(request, answer, self._hang)

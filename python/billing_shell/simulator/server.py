@@ -134,7 +134,7 @@ async def _application(ledger: Ledger, options: Options) -> AsyncIterator[Starle
     arrivals = Arrivals(ledger, arrival_clock, options, run_no)
     layer = IdempotencyLayer(ledger, controls, arrivals, arrival_clock, courier, options)
     charging = Charging(controls, arrivals, arrival_clock, layer, options.hang)
-    refunding = Refunding(controls, arrivals, arrival_clock, layer, options.hang)
+    refunding = Refunding(arrivals, arrival_clock, layer, options.hang)
     looking_up = LookingUp(ledger, controls, arrivals, lifecycle, options)
     control = Control(ledger, controls, lifecycle, courier)
     application = Starlette(
