@@ -23,7 +23,7 @@ from confluent_kafka.cimpl import NewTopic
 MESSAGE_TIMEOUT = 10.0
 """Seconds after which an event that the broker has not acknowledged counts as not sent."""
 
-_ADMIN_TIMEOUT = 5.0
+_ADMIN_TIMEOUT = 3.0
 _POLL = 0.1
 
 _log = logging.getLogger(__name__)
