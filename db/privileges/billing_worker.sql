@@ -8,13 +8,8 @@ GRANT USAGE ON SCHEMA billing, billing_worker TO billing_worker;
 -- A default runs with the caller's rights.
 GRANT EXECUTE ON FUNCTION billing.now TO billing_worker;
 
--- Limits of the gateways are data.
-GRANT SELECT ON
-billing.gateway_account,
-billing.gateway_rate
-TO billing_worker;
-
 GRANT EXECUTE ON FUNCTION
+billing_worker.gateway_accounts,
 billing_worker.start_renewal_run,
 billing_worker.renew_due,
 billing_worker.finish_renewal_run,
@@ -27,5 +22,8 @@ billing_worker.expire_checkouts,
 billing_worker.receive_webhook,
 billing_worker.process_webhooks,
 billing_worker.ensure_outbox_partitions,
-billing_worker.drop_outbox_partitions
+billing_worker.drop_outbox_partitions,
+billing_worker.drop_idempotency_keys,
+billing_worker.drop_webhook_payloads,
+billing_worker.close_abandoned_runs
 TO billing_worker;

@@ -9,6 +9,7 @@ INSERT INTO may_read_the_wall_clock VALUES
 ('billing.throw_switch', 'operator_switch tells people since when'),
 ('billing.note_batch', 'billing_run tells people when it ran'),
 ('billing_worker.finish_renewal_run', 'billing_run tells people when it ran'),
+('billing_worker.close_abandoned_runs', 'billing_run tells people when it ran'),
 ('billing_worker.ensure_outbox_partitions', 'partitions are days of writing'),
 ('billing_worker.drop_outbox_partitions', 'partitions are days of writing'),
 ('billing.send_attempts', 'leases'),
