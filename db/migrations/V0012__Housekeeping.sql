@@ -1,4 +1,6 @@
--- What housekeeping looks for: without it, each round would read the whole inbox.
+-- What housekeeping looks for: without it, each round would read the whole inbox. Where the inbox is large, build it by
+-- hand before, with CREATE INDEX CONCURRENTLY.
 
-CREATE INDEX webhook_event_with_payload ON billing.webhook_event (received_at)
+-- squawk-ignore require-concurrent-index-creation
+CREATE INDEX IF NOT EXISTS webhook_event_with_payload ON billing.webhook_event (received_at)
 WHERE payload IS NOT NULL;
