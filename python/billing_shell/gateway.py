@@ -7,6 +7,7 @@ protocol and translates between the two. It decides nothing: which outcome moves
 database's business.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -80,6 +81,40 @@ class ChargeResult:
     retry_after: Decimal | None
     action_expires_at: datetime | None
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookEvent:
+    """One verified event of a gateway, in the words of `receive_webhook`.
+
+    `payload` holds those of `paymentId`, `reference`, `outcome` (an `Outcome`), `amount` (minor
+    units), `currency` and `code` that the event says and that are well-formed. What is missing
+    there makes the engine look the payment up; nothing else of the gateway's event is kept.
+    """
+
+    event_id: str
+    event_type: str
+    payload: dict[str, str | int]
+
+
+class UnreadableWebhookError(Exception):
+    """Signed by the gateway, and yet no event: to be refused, so that it is sent again."""
+
+
+class WebhookReader(Protocol):
+    """Verifies and reads one delivery; each gateway has a scheme and words of its own."""
+
+    def __call__(
+        self, raw_body: bytes, headers: Mapping[str, str], secrets: Iterable[str], now: datetime
+    ) -> WebhookEvent:
+        """Return the event, as of the wall clock `now`.
+
+        Raises:
+            WebhookSignatureError: not proven to come from the gateway.
+            SecretError: our own secrets are unusable.
+            UnreadableWebhookError: no event.
+        """
+        ...
 
 
 class Gateway(Protocol):

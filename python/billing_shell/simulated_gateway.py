@@ -28,7 +28,7 @@ more than one of them succeeded.
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -40,7 +40,15 @@ from urllib.parse import quote
 import httpx
 
 from billing_shell.connection_lanes import ConnectionLanes
-from billing_shell.gateway import ChargeRequest, ChargeResult, Outcome, Source
+from billing_shell.gateway import (
+    ChargeRequest,
+    ChargeResult,
+    Outcome,
+    Source,
+    UnreadableWebhookError,
+    WebhookEvent,
+)
+from billing_shell.webhook_signature import verify
 
 _CONNECTIONS = 512
 # Shorter than the server's, so that a connection is never used while the server closes it.
@@ -54,6 +62,7 @@ _LONGEST_PAUSE = Decimal(86_400)
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _PAYMENT_ID = re.compile(r"[\x21-\x7e]{1,255}")
 _CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
+_EVENT_TYPE = re.compile(r"[a-z_.]{1,100}")
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 _LARGEST_AMOUNT = 2**63 - 1
@@ -182,6 +191,44 @@ class SimulatedGateway:
         finally:
             await response.aclose()
         return _Answer(response.status_code, response.headers, bytes(body))
+
+
+def read_webhook(
+    raw_body: bytes, headers: Mapping[str, str], secrets: Iterable[str], now: datetime
+) -> WebhookEvent:
+    """Verify and read one delivery; a `WebhookReader`."""
+    verified = verify(raw_body, headers, secrets, now)
+    try:
+        event = json.loads(raw_body)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableWebhookError("the body is not JSON") from error
+    if not isinstance(event, dict) or not isinstance(data := event.get("data"), dict):
+        raise UnreadableWebhookError("the body is not an event")
+    event_type = event.get("type")
+    if not isinstance(event_type, str) or _EVENT_TYPE.fullmatch(event_type) is None:
+        raise UnreadableWebhookError("the event has no type")
+    return WebhookEvent(verified.event_id, event_type, _payload(event_type, data))
+
+
+def _payload(event_type: str, data: dict[str, Any]) -> dict[str, str | int]:
+    payload: dict[str, str | int] = {}
+    if isinstance(payment_id := data.get("payment_id"), str) and _PAYMENT_ID.fullmatch(payment_id):
+        payload["paymentId"] = payment_id
+    if not event_type.startswith("charge."):
+        # Not about a charge's own end: its reference and its amount are somebody else's.
+        return payload
+    if isinstance(reference := data.get("reference"), str) and _KEY.fullmatch(reference):
+        payload["reference"] = reference
+    outcome = _OUTCOME_OF_STATUS.get(str(data.get("status")))
+    if outcome is not None:
+        payload["outcome"] = outcome.value
+    if type(amount := data.get("amount")) is int and 0 < amount <= _LARGEST_AMOUNT:
+        payload["amount"] = amount
+    if isinstance(currency := data.get("currency"), str) and _CURRENCY.fullmatch(currency):
+        payload["currency"] = currency
+    if outcome is Outcome.DECLINED:
+        payload["code"] = _code(data.get("code")) or "unrecognised_code"
+    return payload
 
 
 def _can_be_looked_up(request: ChargeRequest) -> bool:

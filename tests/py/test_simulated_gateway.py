@@ -20,8 +20,16 @@ import httpx
 import pytest
 
 from billing_shell.connection_lanes import ConnectionLanes
-from billing_shell.gateway import ChargeRequest, ChargeResult, Gateway, Outcome, Source
-from billing_shell.simulated_gateway import SimulatedGateway
+from billing_shell.gateway import (
+    ChargeRequest,
+    ChargeResult,
+    Gateway,
+    Outcome,
+    Source,
+    UnreadableWebhookError,
+)
+from billing_shell.simulated_gateway import SimulatedGateway, read_webhook
+from billing_shell.webhook_signature import SignatureMismatchError, sign
 from tests.py.support.raw_server import RawServer, http, raw_server
 from tests.py.support.simulator import (
     SimulatorProcess,
@@ -608,7 +616,7 @@ LIVE = {
     "tok_ok": (("SUCCEEDED", None), ("SUCCEEDED", None), ("SUCCEEDED", None)),
     "tok_amount_4000": (("SUCCEEDED", None), ("SUCCEEDED", None), ("SUCCEEDED", None)),
     "tok_decline_stolen_card": (("DECLINED", "stolen_card"),) * 3,
-    "tok_of_nobody": (("DECLINED", "invalid_payment_method"),) * 3,
+    "tok_of_nobody": (("DECLINED", "unknown_token"),) * 3,
     "tok_refuse_mandate_revoked": (
         ("DECLINED", "mandate_revoked"),
         ("NOT_FOUND", None),
@@ -760,3 +768,103 @@ def test_the_dataclasses_hold_what_the_composites_of_the_database_hold() -> None
         "action_expires_at",
         "source",
     ]
+
+
+SECRETS = ["the-next-secret-of-ours", "the-present-secret-of-ours"]
+NOW = datetime(2027, 5, 1, tzinfo=UTC)
+DATA: dict[str, Any] = {
+    "payment_id": "pay_1",
+    "reference": KEY,
+    "amount": 4900,
+    "currency": "USD",
+    "status": "succeeded",
+    "code": None,
+    "expires_at": None,
+}
+FULL = {
+    "paymentId": "pay_1",
+    "reference": KEY,
+    "outcome": "SUCCEEDED",
+    "amount": 4900,
+    "currency": "USD",
+}
+
+
+def delivery(event: object) -> tuple[bytes, dict[str, str]]:
+    body = event if isinstance(event, bytes) else json.dumps(event).encode()
+    return body, sign("evt_1", NOW, body, SECRETS[1])
+
+
+def event_of(event_type: str = "charge.succeeded", **changes: object) -> dict[str, Any]:
+    return {"id": "evt_1", "type": event_type, "data": DATA | changes}
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        (event_of(), FULL),
+        (
+            event_of("charge.declined", status="declined", code="stolen_card"),
+            FULL | {"outcome": "DECLINED", "code": "stolen_card"},
+        ),
+        (
+            event_of("charge.declined", status="declined"),
+            FULL | {"outcome": "DECLINED", "code": "unrecognised_code"},
+        ),
+        (event_of("charge.processing", status="processing"), FULL | {"outcome": "PROCESSING"}),
+        (
+            event_of("charge.requires_action", status="requires_action"),
+            FULL | {"outcome": "REQUIRES_ACTION"},
+        ),
+        (
+            event_of("charge.held", status="on_hold"),
+            {name: value for name, value in FULL.items() if name != "outcome"},
+        ),
+        (
+            event_of(amount="4900", currency=None, payment_id="\0", reference=[]),
+            {"outcome": "SUCCEEDED"},
+        ),
+        (
+            event_of(amount=True, currency="usd", payment_id=7, reference=" "),
+            {"outcome": "SUCCEEDED"},
+        ),
+        (event_of("refund.succeeded", reference="refund-1", amount=98), {"paymentId": "pay_1"}),
+        (event_of("charge.succeeded") | {"customer": {"email": "a@b.example"}}, FULL),
+    ],
+)
+def test_a_webhook_is_put_into_the_engines_words(event: object, payload: dict[str, Any]) -> None:
+    body, headers = delivery(event)
+    read = read_webhook(body, headers, SECRETS, NOW)
+    assert read.event_id == "evt_1"
+    assert read.payload == payload
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b"\xff",
+        [],
+        None,
+        {"type": "charge.succeeded"},
+        {"type": "charge.succeeded", "data": []},
+        {"data": DATA},
+        {"type": 7, "data": DATA},
+        {"type": "", "data": DATA},
+        {"type": "charge\0", "data": DATA},
+    ],
+)
+def test_a_signed_body_that_is_no_event_is_refused(event: object) -> None:
+    body, headers = delivery(event)
+    with pytest.raises(UnreadableWebhookError):
+        read_webhook(body, headers, SECRETS, NOW)
+
+
+def test_a_webhook_is_read_only_once_its_signature_holds() -> None:
+    body, headers = delivery(event_of())
+    with pytest.raises(SignatureMismatchError):
+        read_webhook(body + b" ", headers, SECRETS, NOW)
+    with pytest.raises(SignatureMismatchError):
+        read_webhook(b"{", headers, SECRETS, NOW)

@@ -61,10 +61,10 @@ TOKENS = {
     "tok_refuse_mandate_revoked": (400, None),
     "tok_webhook_twice": (200, ("succeeded", None, 4900)),
     "tok_webhook_early": (200, ("succeeded", None, 4900)),
-    "tok_nonsense": (402, ("declined", "invalid_payment_method", 4900)),
-    "tok_okay": (402, ("declined", "invalid_payment_method", 4900)),
-    "tok_decline_": (402, ("declined", "invalid_payment_method", 4900)),
-    "pm_card_visa": (402, ("declined", "invalid_payment_method", 4900)),
+    "tok_nonsense": (402, ("declined", "unknown_token", 4900)),
+    "tok_okay": (402, ("declined", "unknown_token", 4900)),
+    "tok_decline_": (402, ("declined", "unknown_token", 4900)),
+    "pm_card_visa": (402, ("declined", "unknown_token", 4900)),
 }
 
 

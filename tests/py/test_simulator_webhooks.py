@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from billing_shell.simulated_gateway import read_webhook
 from billing_shell.webhook_signature import verify
 from tests.py.support.simulator import (
     SimulatorProcess,
@@ -107,6 +108,13 @@ async def test_a_delivery_is_signed_as_standard_webhooks_says(
     assert event["id"] == headers["webhook-id"] == verified.event_id
     assert event["type"] == "charge.succeeded"
     assert event["timestamp"] == payment["created_at"]
+    assert read_webhook(body, headers, [SECRET], datetime.now(UTC)).payload == {
+        "paymentId": payment["id"],
+        "reference": "k",
+        "outcome": "SUCCEEDED",
+        "amount": 4900,
+        "currency": "USD",
+    }
     assert event["data"] == {
         "payment_id": payment["id"],
         "reference": "k",

@@ -1,8 +1,10 @@
 """`python -m billing_shell.simulator`: the gateway as a process."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
+import structlog
 import typer
 
 from billing_shell.simulator.ledger import LedgerError
@@ -65,6 +67,8 @@ def main(  # noqa: PLR0913  one parameter per option of the command
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+    # Standard output is for the ready line alone.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     try:
         serve(options)
     except (LedgerError, OSError) as error:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Self
 
 RETRY_AFTER_SECONDS = 2
-UNKNOWN_TOKEN_CODE = "invalid_payment_method"  # noqa: S105  a decline code
+UNKNOWN_TOKEN_CODE = "unknown_token"  # noqa: S105  a decline code
 
 
 class Fault(StrEnum):
