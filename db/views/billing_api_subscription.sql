@@ -9,7 +9,21 @@ SELECT
     s.current_period_start,
     s.current_period_end,
     s.cancel_at_period_end,
-    NULL::text AS pending_plan_code,
+    coalesce(
+        (
+            SELECT cp.code
+            FROM billing.subscription_change AS c
+            INNER JOIN billing.price AS cpr ON c.to_price_id = cpr.price_id
+            INNER JOIN billing.plan AS cp ON cpr.plan_id = cp.plan_id
+            WHERE c.customer_id = s.customer_id AND c.subscription_id = s.subscription_id AND c.status = 'PENDING'
+        ),
+        (
+            SELECT np.code
+            FROM billing.price AS npr
+            INNER JOIN billing.plan AS np ON npr.plan_id = np.plan_id
+            WHERE npr.price_id = s.pending_price_id
+        )
+    ) AS pending_plan_code,
     s.version,
     s.current_period_kind,
     s.next_renewal_at,
@@ -27,7 +41,8 @@ SELECT
     s.access_until,
     s.ended_at,
     s.end_reason,
-    s.created_at
+    s.created_at,
+    s.pause_at_period_end
 FROM billing.subscription AS s
 INNER JOIN billing.resource AS r ON s.customer_id = r.customer_id AND s.resource_id = r.resource_id
 INNER JOIN billing.price AS pr ON s.price_id = pr.price_id
@@ -78,3 +93,4 @@ COMMENT ON COLUMN billing_api.subscription.ended_at IS
 COMMENT ON COLUMN billing_api.subscription.end_reason IS
 'requested, period_end, term_end, payment_failed, no_payment_method, checkout_restarted, checkout_abandoned.';
 COMMENT ON COLUMN billing_api.subscription.created_at IS 'Business time of sign-up.';
+COMMENT ON COLUMN billing_api.subscription.pause_at_period_end IS 'True: it pauses at current_period_end instead of renewing.';

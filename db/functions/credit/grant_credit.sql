@@ -47,7 +47,10 @@ BEGIN
 
     PERFORM billing.record_customer_event(
         p_customer_id, 'CreditGranted',
-        jsonb_build_object('amount', p_amount, 'currency', p_currency, 'balance', v_credit.balance), v_as_of
+        jsonb_build_object(
+            'amount', p_amount, 'currency', p_currency, 'reason', p_reason, 'balance', v_credit.balance
+        ),
+        v_as_of
     );
     PERFORM billing.store_response(p_customer_id, 'grant_credit', p_idempotency_key, to_jsonb(v_credit));
     RETURN NEXT v_credit;
@@ -55,4 +58,4 @@ END;
 $function$;
 
 COMMENT ON FUNCTION billing_api.grant_credit IS
-'Gives a customer credit in minor units, which pays invoices from then on when they are issued. Returns the balance.';
+'Gives a customer credit in minor units, which pays invoices from then on when they are issued. Returns the balance. The reason is published: no personal data in it.';

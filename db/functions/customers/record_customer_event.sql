@@ -12,6 +12,7 @@ AS $function$
 -- Writes:     customer, outbox_event
 -- Raises:     nothing of its own
 -- Idempotent: no
+-- The shapes stand in docs/events/*.schema.json.
 DECLARE
     v_event_seq bigint;
 BEGIN
@@ -25,7 +26,10 @@ BEGIN
     )
     VALUES (
         'customer', p_customer_id, v_event_seq, p_customer_id, p_event_type,
-        jsonb_build_object('customerId', p_customer_id, 'occurredAt', billing.to_rfc3339(p_as_of)) || p_detail,
+        jsonb_build_object(
+            'customerId', p_customer_id, 'subscriptionId', NULL, 'resourceRef', NULL,
+            'occurredAt', billing.to_rfc3339(p_as_of), 'version', v_event_seq
+        ) || p_detail,
         p_as_of
     );
 END;

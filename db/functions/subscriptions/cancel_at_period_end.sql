@@ -25,7 +25,7 @@ BEGIN
     WHERE s.customer_id = v_subscription.customer_id AND s.subscription_id = v_subscription.subscription_id;
     PERFORM billing.record_happening(
         v_subscription, 'SubscriptionCancelScheduled',
-        jsonb_build_object('cancelAt', billing.to_rfc3339(v_subscription.current_period_end)), true, p_as_of
+        jsonb_build_object('effectiveAt', billing.to_rfc3339(v_subscription.current_period_end)), true, p_as_of
     );
 END;
 $function$;

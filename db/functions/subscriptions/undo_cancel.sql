@@ -11,7 +11,7 @@ SET search_path = ''
 SET timezone = 'UTC'
 AS $function$
 -- Locks:      idempotency_key -> subscription
--- Writes:     idempotency_key, subscription, subscription_event
+-- Writes:     idempotency_key, subscription, subscription_event, outbox_event
 -- Raises:     SB101 key, SB104 p_as_of, SB201 subscription, SB302 ended, or its boundary has passed, SB304 version,
 --             SB305 key used with other arguments, SB315 no cancellation is scheduled
 -- Idempotent: yes, by p_idempotency_key
@@ -39,7 +39,9 @@ BEGIN
     UPDATE billing.subscription AS s
     SET cancel_at_period_end = false, version = s.version + 1, event_seq = s.event_seq + 1
     WHERE s.customer_id = v_customer_id AND s.subscription_id = p_subscription_id;
-    PERFORM billing.record_happening(v_subscription, 'SubscriptionCancelUndone', NULL, false, v_as_of);
+    PERFORM billing.record_happening(
+        v_subscription, 'SubscriptionCancelScheduled', jsonb_build_object('effectiveAt', NULL), true, v_as_of
+    );
 
     RETURN QUERY SELECT r.* FROM billing.answer_subscription(
         'undo_cancel', v_customer_id, p_subscription_id, p_idempotency_key
