@@ -16,6 +16,8 @@ INSERT INTO may_read_the_wall_clock VALUES
 ('billing.doubt_lapsed_attempts', 'leases'),
 ('billing.triage_invoices', 'leases'),
 ('billing_worker.attempts_to_look_up', 'leases'),
+('billing.close_webhooks', 'retries of webhooks'),
+('billing_worker.process_webhooks', 'retries of webhooks'),
 ('billing.claim_due_invoices', 'Retry-After'),
 ('billing_worker.count_due_invoices', 'Retry-After'),
 ('billing.reschedule_invoices', 'Retry-After'),
