@@ -102,19 +102,25 @@ CREATE TYPE billing.renewal AS (
     quantity integer,
     unit_amount bigint,
     currency text,
+    period_amount bigint,
     total bigint,
+    overflow bigint,
     credit bigint,
     credit_seq bigint,
     credit_balance bigint,
     payment_method_id bigint,
     gateway_account_id integer,
+    anchor_at timestamp without time zone,
     period_no integer,
+    full_start timestamptz,
     period_start timestamptz,
     period_end timestamptz,
-    next_renewal_at timestamptz
+    next_renewal_at timestamptz,
+    from_plan_code text,
+    from_quantity integer
 );
 COMMENT ON TYPE billing.renewal IS
-'What renew_due has decided about one subscription. verdict: RENEW, CANCEL, EXPIRE or REST (no new period, dunning goes on). version and event_seq are those before; event_count is how many numbers it takes.';
+'What renew_due has decided about one subscription. verdict: RENEW, CANCEL, EXPIRE, PAUSE or REST (no new period, dunning goes on). version and event_seq are those before; event_count is how many numbers it takes. full_start before period_start makes a prorated stub. overflow is credit of waiting lines beyond the amount of the period. from_plan_code is set where a pending change takes effect.';
 
 CREATE TYPE billing.renewal_outcome AS (
     renewed integer,
@@ -239,14 +245,20 @@ CREATE TYPE billing.priced_renewal AS (
     quantity integer,
     unit_amount bigint,
     currency text,
-    new_period_no integer,
-    new_start timestamptz,
-    new_end timestamptz,
+    anchor_at timestamp without time zone,
+    period_no integer,
+    full_start timestamptz,
+    period_start timestamptz,
+    period_end timestamptz,
+    period_amount bigint,
     total bigint,
+    overflow bigint,
     payment_method_id bigint,
     gateway_account_id integer,
     balance bigint,
-    entry_seq bigint
+    entry_seq bigint,
+    from_plan_code text,
+    from_quantity integer
 );
 COMMENT ON TYPE billing.priced_renewal IS
 'A claimed subscription with its verdict, its next period and what that costs; amounts in minor units.';
@@ -311,3 +323,30 @@ CREATE TYPE billing.webhook_match AS (
 );
 COMMENT ON TYPE billing.webhook_match IS
 'What a webhook is about. way: SETTLE, LOOKUP, IGNORED, UNMATCHED, REJECTED (another account) or AMBIGUOUS; result where it is to be settled.';
+
+CREATE TYPE billing.next_period AS (
+    customer_id bigint,
+    subscription_id bigint,
+    resource_id bigint,
+    status text,
+    version bigint,
+    event_seq bigint,
+    verdict text,
+    reason text,
+    price_id bigint,
+    amount bigint,
+    currency text,
+    quantity integer,
+    changes boolean,
+    old_price_id bigint,
+    old_quantity integer,
+    payment_method_id bigint,
+    gateway_account_id integer,
+    anchor_at timestamp without time zone,
+    period_no integer,
+    full_start timestamptz,
+    period_start timestamptz,
+    period_end timestamptz
+);
+COMMENT ON TYPE billing.next_period IS
+'A claimed subscription with its verdict, the terms from its boundary on (changes: a pending change takes effect) and the period that would follow. full_start before period_start makes a stub.';

@@ -16,11 +16,23 @@ DECLARE
 BEGIN
     UPDATE billing.subscription AS s
     SET status = r.to_status,
+        price_id = CASE r.verdict WHEN 'RENEW' THEN r.price_id ELSE s.price_id END,
+        quantity = CASE r.verdict WHEN 'RENEW' THEN r.quantity ELSE s.quantity END,
+        pending_price_id = CASE WHEN r.from_plan_code IS NULL THEN s.pending_price_id END,
+        pending_quantity = CASE WHEN r.from_plan_code IS NULL THEN s.pending_quantity END,
+        pending_from = CASE WHEN r.from_plan_code IS NULL THEN s.pending_from END,
+        anchor_at = CASE r.verdict WHEN 'RENEW' THEN r.anchor_at ELSE s.anchor_at END,
         period_no = CASE r.verdict WHEN 'RENEW' THEN r.period_no ELSE s.period_no END,
-        current_period_kind = CASE r.verdict WHEN 'RENEW' THEN 'BILLED' ELSE s.current_period_kind END,
-        current_period_start = CASE r.verdict WHEN 'RENEW' THEN r.period_start ELSE s.current_period_start END,
-        current_period_end = CASE r.verdict WHEN 'RENEW' THEN r.period_end ELSE s.current_period_end END,
+        current_period_kind = CASE r.verdict
+            WHEN 'RENEW' THEN 'BILLED' WHEN 'PAUSE' THEN 'PAUSED' ELSE s.current_period_kind
+        END,
+        current_period_start = CASE r.verdict WHEN 'REST' THEN s.current_period_start ELSE r.period_start END,
+        current_period_end = CASE r.verdict
+            WHEN 'RENEW' THEN r.period_end WHEN 'PAUSE' THEN 'infinity' ELSE s.current_period_end
+        END,
         next_renewal_at = r.next_renewal_at,
+        pause_at_period_end = s.pause_at_period_end AND r.verdict <> 'PAUSE',
+        paused_seconds_left = CASE r.verdict WHEN 'PAUSE' THEN 0 ELSE s.paused_seconds_left END,
         catch_up_run_id = p_run_id,
         catch_up_periods = CASE WHEN s.catch_up_run_id = p_run_id THEN s.catch_up_periods + 1 ELSE 1 END,
         version = s.version + 1,
@@ -29,10 +41,10 @@ BEGIN
     WHERE s.customer_id = r.customer_id
       AND s.subscription_id = r.subscription_id
       AND s.version = r.version
-      AND r.verdict IN ('RENEW', 'REST');
+      AND r.verdict IN ('RENEW', 'PAUSE', 'REST');
     GET DIAGNOSTICS v_advanced = ROW_COUNT;
 
-    SELECT count(*) INTO v_planned FROM unnest(p_renewals) AS r WHERE r.verdict IN ('RENEW', 'REST');
+    SELECT count(*) INTO v_planned FROM unnest(p_renewals) AS r WHERE r.verdict IN ('RENEW', 'PAUSE', 'REST');
     IF v_advanced <> v_planned THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB901',

@@ -7,7 +7,7 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
 -- Locks:      nothing
--- Writes:     invoice, invoice_line
+-- Writes:     invoice, invoice_line, pending_line, credit_entry, credit_balance
 -- Raises:     23505 where the period is billed already
 -- Idempotent: no, but one period is billed once by a unique index
 BEGIN
@@ -31,20 +31,18 @@ BEGIN
         seconds_billed, seconds_total, period_start, period_end
     )
     SELECT
-        r.customer_id, r.invoice_id, 1, CASE WHEN f.full_start < r.period_start THEN 'PRORATION' ELSE 'PERIOD' END,
-        r.plan_name, r.total, r.price_id, r.unit_amount, r.quantity,
-        CASE WHEN f.full_start < r.period_start THEN extract(epoch FROM r.period_end - r.period_start) END,
-        CASE WHEN f.full_start < r.period_start THEN extract(epoch FROM r.period_end - f.full_start) END,
+        r.customer_id, r.invoice_id, 1, CASE WHEN r.full_start < r.period_start THEN 'PRORATION' ELSE 'PERIOD' END,
+        r.plan_name, r.period_amount, r.price_id, r.unit_amount, r.quantity,
+        CASE WHEN r.full_start < r.period_start THEN extract(epoch FROM r.period_end - r.period_start) END,
+        CASE WHEN r.full_start < r.period_start THEN extract(epoch FROM r.period_end - r.full_start) END,
         r.period_start, r.period_end
     FROM unnest(p_renewals) AS r
-    INNER JOIN billing.subscription AS s
-        ON s.customer_id = r.customer_id AND s.subscription_id = r.subscription_id
-    INNER JOIN billing.price AS pr ON pr.price_id = r.price_id
-    CROSS JOIN LATERAL billing.period_boundary(s.anchor_at, s.time_zone, pr.period_length, r.period_no - 1) AS f (full_start)
-    WHERE r.verdict = 'RENEW'
+    WHERE r.verdict = 'RENEW' AND r.period_amount > 0
     ORDER BY r.customer_id, r.invoice_id;
+
+    PERFORM billing.take_up_pending_lines(p_renewals, p_as_of);
 END;
 $function$;
 
 COMMENT ON FUNCTION billing.issue_invoices IS
-'Issues the invoice of each renewed subscription with its line, due at once; PAID at once where nothing remains due.';
+'Issues the invoice of each renewed subscription with its lines, due at once; PAID at once where nothing remains due.';

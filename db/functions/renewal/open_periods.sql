@@ -14,12 +14,13 @@ BEGIN
         customer_id, subscription_id, period_start, period_end, prev_end, kind, invoice_id, opened_seq
     )
     SELECT
-        r.customer_id, r.subscription_id, r.period_start, r.period_end, r.period_start, 'BILLED', r.invoice_id,
-        r.event_seq + 1
+        r.customer_id, r.subscription_id, r.period_start,
+        CASE r.verdict WHEN 'PAUSE' THEN 'infinity' ELSE r.period_end END, r.period_start,
+        CASE r.verdict WHEN 'PAUSE' THEN 'PAUSED' ELSE 'BILLED' END, r.invoice_id, r.event_seq + 1
     FROM unnest(p_renewals) AS r
-    WHERE r.verdict = 'RENEW'
+    WHERE r.verdict IN ('RENEW', 'PAUSE')
     ORDER BY r.customer_id, r.subscription_id;
 END;
 $function$;
 
-COMMENT ON FUNCTION billing.open_periods IS 'Appends the next billed period to the timeline of each renewed subscription.';
+COMMENT ON FUNCTION billing.open_periods IS 'Appends the next period to the timeline of each subscription: billed where it renews, paused without end where it pauses.';

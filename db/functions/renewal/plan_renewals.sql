@@ -18,17 +18,25 @@ AS $function$
                 CASE d.verdict
                     WHEN 'CANCEL' THEN 'CANCELED'
                     WHEN 'EXPIRE' THEN 'EXPIRED'
+                    WHEN 'PAUSE' THEN 'PAUSED'
                     WHEN 'RENEW' THEN CASE WHEN d.status = 'TRIALING' AND d.credit = d.total THEN 'ACTIVE' ELSE d.status END
                     ELSE d.status
                 END,
                 d.reason, d.version, d.event_seq,
-                CASE WHEN d.verdict = 'RENEW' THEN CASE WHEN d.credit = d.total THEN 3 ELSE 1 END ELSE 0 END,
+                CASE d.verdict
+                    WHEN 'RENEW'
+                    THEN CASE WHEN d.credit = d.total THEN 3 ELSE 1 END + (d.from_plan_code IS NOT NULL)::integer
+                    WHEN 'PAUSE' THEN 1
+                    ELSE 0
+                END,
                 CASE WHEN d.verdict = 'RENEW' THEN nextval('billing.invoice_id_seq') END,
-                d.price_id, d.plan_code, d.plan_name, d.quantity, d.unit_amount, d.currency, d.total, d.credit,
+                d.price_id, d.plan_code, d.plan_name, d.quantity, d.unit_amount, d.currency, d.period_amount, d.total,
+                d.overflow, d.credit,
                 CASE WHEN d.credit > 0 THEN d.entry_seq + d.draw_no END,
                 CASE WHEN d.credit > 0 THEN d.balance - d.drawn_before - d.credit END,
-                d.payment_method_id, d.gateway_account_id, d.new_period_no, d.new_start, d.new_end,
-                CASE WHEN d.verdict = 'RENEW' THEN d.new_end END
+                d.payment_method_id, d.gateway_account_id, d.anchor_at, d.period_no, d.full_start, d.period_start,
+                d.period_end, CASE WHEN d.verdict = 'RENEW' THEN d.period_end END,
+                d.from_plan_code, d.from_quantity
             )::billing.renewal
             ORDER BY d.customer_id, d.subscription_id
         ),
@@ -46,11 +54,11 @@ AS $function$
                 least(p.total, p.balance - least(p.balance, coalesce(sum(p.total) OVER earlier, 0)))::bigint AS credit
             FROM billing.priced_renewals(p_subscriptions) AS p
             WINDOW earlier AS (
-                PARTITION BY p.customer_id, p.currency ORDER BY p.new_start, p.subscription_id
+                PARTITION BY p.customer_id, p.currency ORDER BY p.period_start, p.subscription_id
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
             )
         ) AS c
-        WINDOW draws AS (PARTITION BY c.customer_id, c.currency ORDER BY c.new_start, c.subscription_id)
+        WINDOW draws AS (PARTITION BY c.customer_id, c.currency ORDER BY c.period_start, c.subscription_id)
     ) AS d;
 $function$;
 

@@ -7,7 +7,7 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
 -- Locks:      nothing
--- Writes:     outbox_event; subscription_event where an invoice came to nothing due
+-- Writes:     outbox_event; subscription_event where an invoice came to nothing due, a plan changed or it paused
 -- Raises:     nothing of its own
 -- Idempotent: no
 -- A plain renewal has no log entry: its period row, opened under the same number, is its log.
@@ -33,23 +33,34 @@ BEGIN
         SELECT array_agg(
             ROW(
                 r.customer_id, r.subscription_id, r.event_seq + e.no, e.event_type,
-                CASE WHEN e.no = 3 AND r.to_status <> r.from_status THEN r.from_status END,
-                CASE WHEN e.no = 3 AND r.to_status <> r.from_status THEN r.to_status END,
-                r.invoice_id, NULL, NULL, true
+                CASE WHEN e.moves AND r.to_status <> r.from_status THEN r.from_status END,
+                CASE WHEN e.moves AND r.to_status <> r.from_status THEN r.to_status END,
+                r.invoice_id, NULL, e.detail, true
             )::billing.happening
             ORDER BY r.customer_id, r.subscription_id, e.no
         ) AS happenings
         FROM unnest(p_renewals) AS r
         CROSS JOIN LATERAL (
-            VALUES
-            (2, 'InvoicePaid'),
-            (3, CASE r.from_status WHEN 'TRIALING' THEN 'SubscriptionActivated' ELSE 'SubscriptionRenewed' END)
-        ) AS e (no, event_type)
-        WHERE r.verdict = 'RENEW' AND r.credit = r.total
+            SELECT 2 AS no, 'InvoicePaid' AS event_type, false AS moves, NULL::jsonb AS detail
+            WHERE r.verdict = 'RENEW' AND r.credit = r.total
+            UNION ALL
+            SELECT
+                3, CASE r.from_status WHEN 'TRIALING' THEN 'SubscriptionActivated' ELSE 'SubscriptionRenewed' END,
+                true, NULL
+            WHERE r.verdict = 'RENEW' AND r.credit = r.total
+            UNION ALL
+            SELECT
+                r.event_count, 'SubscriptionPlanChanged', false,
+                jsonb_build_object('fromPlanCode', r.from_plan_code, 'fromQuantity', r.from_quantity)
+            WHERE r.verdict = 'RENEW' AND r.from_plan_code IS NOT NULL
+            UNION ALL
+            SELECT 1, 'SubscriptionPaused', true, NULL
+            WHERE r.verdict = 'PAUSE'
+        ) AS e
     ) AS h
     WHERE h.happenings IS NOT NULL;
 END;
 $function$;
 
 COMMENT ON FUNCTION billing.record_renewals IS
-'Tells the world of the invoices that the renewals opened, and of those that were paid at once by credit or came to zero.';
+'Tells the world of the invoices that the renewals opened, of those that were paid at once by credit or came to zero, of changes that took effect and of pauses that began. Runs after the rows are written, so that payloads show them.';

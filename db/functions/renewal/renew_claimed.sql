@@ -17,6 +17,7 @@ DECLARE
     v_outcome billing.renewal_outcome;
 BEGIN
     PERFORM billing.lock_credit(p_claimed);
+    PERFORM billing.void_overtaken_changes(p_claimed, p_as_of);
     v_renewals := billing.plan_renewals(p_claimed);
     IF cardinality(v_renewals) <> cardinality(p_claimed) THEN
         RAISE EXCEPTION USING
@@ -27,8 +28,8 @@ BEGIN
     PERFORM billing.open_periods(v_renewals);
     PERFORM billing.issue_invoices(v_renewals, p_as_of);
     PERFORM billing.draw_credit(v_renewals, p_as_of);
-    PERFORM billing.record_renewals(v_renewals, p_as_of);
     PERFORM billing.advance_subscriptions(v_renewals, p_run_id);
+    PERFORM billing.record_renewals(v_renewals, p_as_of);
     PERFORM billing.end_subscriptions(billing.endings_of(v_renewals), p_as_of);
 
     SELECT

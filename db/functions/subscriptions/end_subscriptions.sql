@@ -7,8 +7,8 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
 -- Locks:      invoice (open ones, in id order) -> credit_balance; subscriptions are locked by the caller
--- Writes:     invoice, credit_entry, credit_balance, subscription_period, subscription, resource,
---             subscription_event, outbox_event
+-- Writes:     invoice, credit_entry, credit_balance, subscription_change, pending_line, subscription_period, subscription,
+--             resource, subscription_event, outbox_event
 -- Raises:     SB302 already ended, SB303 transition not allowed, SB901 a subscription was missed
 -- Idempotent: no
 -- The one way in which subscriptions end: by a caller, at a boundary, with their term, after dunning, or when a
@@ -21,6 +21,7 @@ BEGIN
         RETURN 0;
     END IF;
     v_closed := billing.close_open_invoices(p_endings, p_as_of);
+    PERFORM billing.drop_waiting_changes(p_endings, p_as_of);
     PERFORM billing.cut_ended_periods(p_endings);
 
     UPDATE billing.subscription AS s
@@ -35,6 +36,10 @@ BEGIN
         access_until = NULL,
         parked_at = NULL,
         park_reason = NULL,
+        pending_price_id = NULL,
+        pending_quantity = NULL,
+        pending_from = NULL,
+        pause_at_period_end = false,
         version = s.version + 1
     FROM unnest(p_endings) AS e
     LEFT JOIN LATERAL (

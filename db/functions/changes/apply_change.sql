@@ -1,0 +1,61 @@
+CREATE OR REPLACE FUNCTION billing.apply_change(
+    p_customer_id bigint,
+    p_change_id bigint,
+    p_as_of timestamptz
+)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = ''
+SET timezone = 'UTC'
+AS $function$
+-- Locks:      nothing; the caller holds the subscription
+-- Writes:     subscription_change, subscription_period, subscription, subscription_event, outbox_event
+-- Raises:     nothing of its own
+-- Idempotent: no
+-- An immediate change takes the place of one that was set for the end of the period.
+DECLARE
+    v_change billing.subscription_change;
+    v_before billing.subscription;
+    v_first billing.first_period;
+BEGIN
+    UPDATE billing.subscription_change AS c
+    SET status = 'APPLIED', ended_at = p_as_of
+    WHERE c.customer_id = p_customer_id AND c.change_id = p_change_id
+    RETURNING c.* INTO STRICT v_change;
+
+    SELECT s.*
+    INTO STRICT v_before
+    FROM billing.subscription AS s
+    WHERE s.customer_id = p_customer_id AND s.subscription_id = v_change.subscription_id;
+
+    IF v_change.opens_period THEN
+        v_first := billing.open_changed_period(v_before, v_change);
+    END IF;
+    UPDATE billing.subscription AS s
+    SET price_id = v_change.to_price_id,
+        quantity = v_change.to_quantity,
+        anchor_at = coalesce(v_first.anchor_at, s.anchor_at),
+        anchor_day = CASE WHEN NOT v_change.opens_period THEN s.anchor_day END,
+        period_no = coalesce(v_first.period_no, s.period_no),
+        current_period_start = coalesce(v_first.period_start, s.current_period_start),
+        current_period_end = coalesce(v_first.period_end, s.current_period_end),
+        next_renewal_at = CASE WHEN s.next_renewal_at IS NOT NULL THEN coalesce(v_first.period_end, s.next_renewal_at) END,
+        pending_price_id = NULL,
+        pending_quantity = NULL,
+        pending_from = NULL,
+        version = s.version + 1,
+        event_seq = s.event_seq + 1
+    WHERE s.customer_id = p_customer_id AND s.subscription_id = v_change.subscription_id;
+
+    PERFORM billing.record_happening(
+        v_before, 'SubscriptionPlanChanged',
+        (SELECT jsonb_build_object('fromPlanCode', pl.code, 'fromQuantity', v_change.from_quantity)
+         FROM billing.price AS pr
+         INNER JOIN billing.plan AS pl ON pl.plan_id = pr.plan_id
+         WHERE pr.price_id = v_change.from_price_id),
+        true, p_as_of
+    );
+END;
+$function$;
+
+COMMENT ON FUNCTION billing.apply_change IS 'Lets a change take effect: new price and quantity, and a new period where the interval changes.';

@@ -1,0 +1,54 @@
+CREATE OR REPLACE FUNCTION billing.require_permitted_change(
+    p_subscription billing.subscription,
+    p_change billing.plan_change,
+    p_plan billing.plan,
+    p_as_of timestamptz
+)
+RETURNS void
+LANGUAGE plpgsql
+STABLE
+SET search_path = ''
+AS $function$
+-- Locks:      nothing; the caller holds the subscription
+-- Writes:     nothing
+-- Raises:     SB106 total, SB303 status, SB313 grant first, SB320 invoice open, SB321 change pending, SB323 not begun
+-- Idempotent: yes
+BEGIN
+    PERFORM billing.require_no_pending_payment(p_subscription);
+    IF p_change.to_unit_amount::numeric * p_change.to_quantity > 1000000000000000 THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB106',
+            MESSAGE = format('%s x %s is beyond 10^15 minor units', p_change.to_quantity, p_change.to_unit_amount);
+    END IF;
+    IF p_change.payment_behavior = 'GRANT_FIRST' AND NOT p_plan.grant_first_allowed AND NOT billing.is_operator() THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB313',
+            MESSAGE = format('plan %s is paid before it is granted', p_plan.code),
+            HINT = 'GRANT_FIRST is for members of billing_operator, and for plans with grant_first_allowed.';
+    END IF;
+
+    IF p_change.timing = 'AT_PERIOD_END' THEN
+        IF p_subscription.status NOT IN ('TRIALING', 'ACTIVE', 'PAST_DUE') OR p_subscription.cancel_at_period_end
+            OR p_subscription.current_period_end >= p_subscription.term_end_at
+        THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'SB303',
+                MESSAGE = format('subscription %s has no next period to change', p_subscription.subscription_id),
+                DETAIL = p_subscription.status;
+        END IF;
+        RETURN;
+    END IF;
+
+    IF p_subscription.status NOT IN ('TRIALING', 'ACTIVE') THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB303',
+            MESSAGE = format('subscription %s is %s', p_subscription.subscription_id, p_subscription.status),
+            HINT = 'While it is past due, a change AT_PERIOD_END is possible.';
+    END IF;
+    PERFORM billing.require_no_open_invoice(p_subscription);
+    PERFORM billing.require_begun_period(p_subscription, p_as_of);
+END;
+$function$;
+
+COMMENT ON FUNCTION billing.require_permitted_change IS
+'Refuses a change that the status, an open invoice, a pending change or the rights of the caller do not allow.';
