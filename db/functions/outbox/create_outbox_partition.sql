@@ -14,14 +14,6 @@ DECLARE
     c_name CONSTANT text := billing.outbox_partition_name(p_day);
     c_from CONSTANT timestamptz := p_day::timestamp AT TIME ZONE 'UTC';
     c_to CONSTANT timestamptz := (p_day + 1)::timestamp AT TIME ZONE 'UTC';
-    c_columns CONSTANT text := (
-        SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
-        FROM pg_catalog.pg_attribute AS a
-        WHERE a.attrelid = 'billing.outbox_event'::regclass
-          AND a.attnum > 0
-          AND NOT a.attisdropped
-          AND a.attgenerated = ''
-    );
 BEGIN
     -- Attached, not created as a partition: that would lock out every writer of the outbox.
     EXECUTE format('CREATE TABLE billing.%I (LIKE billing.outbox_event INCLUDING ALL)', c_name);
@@ -37,8 +29,16 @@ BEGIN
         SELECT FROM billing.outbox_event_default AS o WHERE o.created_at >= c_from AND o.created_at < c_to
     ) THEN
         EXECUTE format(
-            'INSERT INTO billing.%I (%s) SELECT %s FROM billing.outbox_event_default WHERE created_at >= %L AND created_at < %L',
-            c_name, c_columns, c_columns, c_from, c_to
+            'INSERT INTO billing.%I ('
+            '    outbox_event_id, aggregate_type, aggregate_id, aggregate_seq, event_type, occurred_at, created_at,'
+            '    published_at, blocked_at, publish_failures, retry_at, last_error, replayed_at, replayed_by,'
+            '    customer_id, payload'
+            ') SELECT'
+            '    outbox_event_id, aggregate_type, aggregate_id, aggregate_seq, event_type, occurred_at, created_at,'
+            '    published_at, blocked_at, publish_failures, retry_at, last_error, replayed_at, replayed_by,'
+            '    customer_id, payload '
+            'FROM billing.outbox_event_default WHERE created_at >= %L AND created_at < %L',
+            c_name, c_from, c_to
         );
         ALTER TABLE billing.outbox_event_default DISABLE TRIGGER outbox_event_is_never_deleted;
         DELETE FROM billing.outbox_event_default AS o WHERE o.created_at >= c_from AND o.created_at < c_to;

@@ -23,7 +23,7 @@ BEGIN
 
     -- DDL goes partition by partition.
     FOR v_name IN
-        SELECT c.relname
+        SELECT c.relname::text
         FROM pg_catalog.pg_inherits AS i
         INNER JOIN pg_catalog.pg_class AS c ON i.inhrelid = c.oid
         WHERE i.inhparent = 'billing.outbox_event'::regclass

@@ -11,9 +11,9 @@ AS $function$
 -- Raises:     nothing
 -- Idempotent: yes
 DECLARE
-    c_lease CONSTANT interval := '30 seconds';
-    c_renew_below CONSTANT interval := '20 seconds';
-    c_seen_every CONSTANT interval := '10 seconds';
+    c_lease CONSTANT interval := interval '30 seconds';
+    c_renew_below CONSTANT interval := interval '20 seconds';
+    c_seen_every CONSTANT interval := interval '10 seconds';
     v_now CONSTANT timestamptz := clock_timestamp();
     v_share integer;
     v_free smallint[];
@@ -27,7 +27,7 @@ BEGIN
     END IF;
 
     v_share := (
-        SELECT ceil(16.0 / count(*)) FROM billing.outbox_relay AS r WHERE r.seen_at > v_now - c_lease
+        SELECT ceil(16.0 / count(*))::integer FROM billing.outbox_relay AS r WHERE r.seen_at > v_now - c_lease
     );
 
     UPDATE billing.outbox_lease AS l
