@@ -27,6 +27,12 @@ HELD = "SELECT count(*) FROM billing_ops.outbox_lag WHERE relay IS NOT NULL"
 
 
 @pytest.fixture
+def relay_url(database_url: str) -> str:
+    """The database, with no more rights than a relay has."""
+    return f"{database_url}?options=-c%20role%3Dbilling_relay"
+
+
+@pytest.fixture
 def topic() -> str:
     return f"events-{uuid.uuid4()}"
 
@@ -171,12 +177,10 @@ async def relay_process(
 
 
 async def test_an_event_becomes_a_cloud_event_keyed_by_its_subscription(
-    database_url: str, connection: Connection, kafka_broker: KafkaBroker, topic: str
+    relay_url: str, connection: Connection, kafka_broker: KafkaBroker, topic: str
 ) -> None:
     write(connection, aggregates=1, each=1, first_seq=7, first_id=5)
-    async with running(
-        Relay(database_url, kafka_broker.bootstrap, topic=topic, source="/billing/eu")
-    ):
+    async with running(Relay(relay_url, kafka_broker.bootstrap, topic=topic, source="/billing/eu")):
         await until(lambda: unpublished(connection) == 0)
     event = connection.execute(
         "SELECT outbox_event_id, payload::text FROM billing.outbox_event"
@@ -203,7 +207,7 @@ async def test_an_event_becomes_a_cloud_event_keyed_by_its_subscription(
     [("relay_acknowledged", 200, 100), ("relay_acknowledged:3", 20, 20)],
 )
 async def test_a_relay_killed_before_it_marks_repeats_but_neither_loses_nor_reorders(
-    database_url: str,
+    relay_url: str,
     connection: Connection,
     kafka_broker: KafkaBroker,
     topic: str,
@@ -213,7 +217,7 @@ async def test_a_relay_killed_before_it_marks_repeats_but_neither_loses_nor_reor
     in_hand: int,
 ) -> None:
     write(connection, aggregates=20, each=5)
-    target = (database_url, kafka_broker.bootstrap, topic)
+    target = (relay_url, kafka_broker.bootstrap, topic)
     async with relay_process(tmp_path, *target, batch=batch, crash_point=crash_point) as killed:
         await until((tmp_path / "signal").exists)
         killed.send(signal.SIGKILL)
@@ -232,10 +236,10 @@ async def test_a_relay_killed_before_it_marks_repeats_but_neither_loses_nor_reor
 
 
 async def test_two_relays_share_the_work_and_keep_every_subscription_in_order(
-    database_url: str, connection: Connection, kafka_broker: KafkaBroker, topic: str
+    relay_url: str, connection: Connection, kafka_broker: KafkaBroker, topic: str
 ) -> None:
     relays = [
-        Relay(database_url, kafka_broker.bootstrap, topic=topic, relay_id=name, batch=50)
+        Relay(relay_url, kafka_broker.bootstrap, topic=topic, relay_id=name, batch=50)
         for name in ("one", "two")
     ]
     async with running(relays[0]), running(relays[1]):
@@ -253,16 +257,16 @@ async def test_two_relays_share_the_work_and_keep_every_subscription_in_order(
 
 @pytest.mark.crash
 async def test_another_relay_takes_over_from_one_that_was_killed(
-    database_url: str,
+    relay_url: str,
     connection: Connection,
     kafka_broker: KafkaBroker,
     topic: str,
     tmp_path: Path,
 ) -> None:
-    target = (database_url, kafka_broker.bootstrap, topic)
+    target = (relay_url, kafka_broker.bootstrap, topic)
     async with (
         relay_process(tmp_path, *target, batch=10, crash_point="relay_acknowledged:4") as killed,
-        running(Relay(database_url, kafka_broker.bootstrap, topic=topic, relay_id="heir")),
+        running(Relay(relay_url, kafka_broker.bootstrap, topic=topic, relay_id="heir")),
     ):
         await until(lambda: number(connection, WORKING) == 2)
         write(connection, aggregates=16, each=20)
@@ -276,11 +280,11 @@ async def test_another_relay_takes_over_from_one_that_was_killed(
 
 
 async def test_while_the_broker_is_down_events_wait_and_afterwards_all_are_on_the_topic(
-    database_url: str, connection: Connection, own_broker: KafkaBroker, topic: str, tmp_path: Path
+    relay_url: str, connection: Connection, own_broker: KafkaBroker, topic: str, tmp_path: Path
 ) -> None:
     own_broker.kill()
     write(connection, aggregates=100, each=10)
-    async with relay_process(tmp_path, database_url, own_broker.bootstrap, topic) as relay:
+    async with relay_process(tmp_path, relay_url, own_broker.bootstrap, topic) as relay:
         await until(lambda: sum(line["event"] == "relay_waits" for line in relay.log()) >= 2)
         waits = [line["seconds"] for line in relay.log() if line["event"] == "relay_waits"]
         assert waits[:2] == [0.25, 0.5]
@@ -296,11 +300,9 @@ async def test_while_the_broker_is_down_events_wait_and_afterwards_all_are_on_th
 
 
 async def test_a_broker_that_came_back_without_its_topic_gets_the_rest(
-    database_url: str, connection: Connection, own_broker: KafkaBroker, topic: str
+    relay_url: str, connection: Connection, own_broker: KafkaBroker, topic: str
 ) -> None:
-    async with running(
-        Relay(database_url, own_broker.bootstrap, topic=topic, partitions=5)
-    ) as relay:
+    async with running(Relay(relay_url, own_broker.bootstrap, topic=topic, partitions=5)) as relay:
         write(connection, aggregates=10, each=1)
         await until(lambda: relay.published == 10)
         own_broker.kill()
@@ -313,12 +315,12 @@ async def test_a_broker_that_came_back_without_its_topic_gets_the_rest(
 
 
 async def test_a_poison_event_blocks_its_own_subscription_only_until_an_operator_replays_it(
-    database_url: str, connection: Connection, kafka_broker: KafkaBroker, topic: str
+    relay_url: str, connection: Connection, kafka_broker: KafkaBroker, topic: str
 ) -> None:
     poison = write_large(connection, subscription=1, seq=1, size=TOO_LARGE)
     write(connection, aggregates=1, each=10, first_seq=2)
     write(connection, aggregates=8, each=5, first_id=2)
-    async with running(Relay(database_url, kafka_broker.bootstrap, topic=topic)) as relay:
+    async with running(Relay(relay_url, kafka_broker.bootstrap, topic=topic)) as relay:
         await until(lambda: relay.published == 40)
         await until(
             lambda: number(connection, "SELECT count(*) FROM billing_ops.blocked_event") == 1
@@ -340,7 +342,7 @@ async def test_a_poison_event_blocks_its_own_subscription_only_until_an_operator
     assert refused.value.sqlstate == "SB351"
     options = {"message.max.bytes": 2 * TOO_LARGE}
     async with running(
-        Relay(database_url, kafka_broker.bootstrap, topic=topic, kafka_options=options)
+        Relay(relay_url, kafka_broker.bootstrap, topic=topic, kafka_options=options)
     ):
         await until(lambda: unpublished(connection) == 0)
     records = read_topic(kafka_broker.bootstrap, topic)
@@ -350,9 +352,9 @@ async def test_a_poison_event_blocks_its_own_subscription_only_until_an_operator
 
 @pytest.mark.crash
 async def test_a_relay_that_was_frozen_for_longer_than_its_lease_marks_nothing(
-    database_url: str, connection: Connection, own_broker: KafkaBroker, topic: str, tmp_path: Path
+    relay_url: str, connection: Connection, own_broker: KafkaBroker, topic: str, tmp_path: Path
 ) -> None:
-    async with relay_process(tmp_path, database_url, own_broker.bootstrap, topic) as zombie:
+    async with relay_process(tmp_path, relay_url, own_broker.bootstrap, topic) as zombie:
         await until(lambda: number(connection, HELD) == 16)
         # The broker holds its breath, so the relay stands between lease and confirmation.
         os.kill(own_broker.pid, signal.SIGSTOP)
@@ -375,17 +377,17 @@ async def test_a_relay_that_was_frozen_for_longer_than_its_lease_marks_nothing(
 
 
 async def test_a_relay_that_stops_gives_back_its_partitions_at_once(
-    database_url: str, connection: Connection, kafka_broker: KafkaBroker, topic: str
+    relay_url: str, connection: Connection, kafka_broker: KafkaBroker, topic: str
 ) -> None:
-    async with running(Relay(database_url, kafka_broker.bootstrap, topic=topic)):
+    async with running(Relay(relay_url, kafka_broker.bootstrap, topic=topic)):
         await until(lambda: number(connection, HELD) == 16)
     assert number(connection, HELD) == 0
 
 
 async def test_a_relay_outlives_a_database_that_drops_its_connection(
-    database_url: str, connection: Connection, kafka_broker: KafkaBroker, topic: str
+    relay_url: str, connection: Connection, kafka_broker: KafkaBroker, topic: str
 ) -> None:
-    async with running(Relay(database_url, kafka_broker.bootstrap, topic=topic)) as relay:
+    async with running(Relay(relay_url, kafka_broker.bootstrap, topic=topic)) as relay:
         write(connection, aggregates=1, each=1)
         await until(lambda: relay.published == 1)
         connection.execute(
