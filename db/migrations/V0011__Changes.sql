@@ -205,3 +205,37 @@ CREATE TYPE billing.priced_line AS (
     period_end timestamptz
 );
 COMMENT ON TYPE billing.priced_line IS 'A line before it stands on an invoice, with what its amount was computed from.';
+
+CREATE TYPE billing.price_migration AS (
+    currency text,
+    subscriptions bigint,
+    amount_before numeric,
+    amount_after numeric,
+    difference numeric
+);
+COMMENT ON TYPE billing.price_migration IS
+'What a price migration means per currency: subscriptions, and sums per period in minor units.';
+
+CREATE TYPE billing.price_migrant AS (
+    customer_id bigint,
+    subscription_id bigint,
+    currency text,
+    quantity integer,
+    old_amount bigint,
+    new_price_id bigint,
+    new_amount bigint
+);
+COMMENT ON TYPE billing.price_migrant IS 'A subscription that a price migration takes along, with both prices in minor units.';
+
+CREATE TABLE billing.attempt_cap (
+    brand text NOT NULL,
+    span interval NOT NULL,
+    most integer NOT NULL,
+    CONSTRAINT attempt_cap_pkey PRIMARY KEY (brand, span),
+    CONSTRAINT cap_is_positive CHECK (most > 0 AND span > '0 seconds')
+);
+COMMENT ON TABLE billing.attempt_cap IS
+'How often card networks let a declined charge be tried again. Filled from db/reference/attempt_cap.sql.';
+COMMENT ON COLUMN billing.attempt_cap.brand IS 'Card brand in lower case; "*" for a brand that is not listed or not known.';
+COMMENT ON COLUMN billing.attempt_cap.span IS 'Any span of this length.';
+COMMENT ON COLUMN billing.attempt_cap.most IS 'Most declined tries of one invoice on one method within it.';

@@ -10,6 +10,7 @@ AS $function$
 -- Writes:     subscription; as void_change
 -- Raises:     SB306 its payment is in flight, SB322 nothing to take back
 -- Idempotent: no
+-- A migration of prices is the seller's change, and not the customer's to take back.
 DECLARE
     v_change_id bigint;
     v_in_flight boolean;
@@ -35,7 +36,7 @@ BEGIN
             HINT = 'Wait for its outcome.';
     ELSIF v_change_id IS NOT NULL THEN
         PERFORM billing.void_change(p_subscription.customer_id, v_change_id, p_as_of);
-    ELSIF p_subscription.pending_price_id IS NOT NULL THEN
+    ELSIF p_subscription.pending_price_id IS NOT NULL AND p_subscription.pending_from IS NULL THEN
         UPDATE billing.subscription AS s
         SET pending_price_id = NULL, pending_quantity = NULL, pending_from = NULL,
             version = s.version + 1, event_seq = s.event_seq + 1

@@ -20,7 +20,7 @@ BEGIN
         WHERE (s.customer_id, s.subscription_id) IN (
             SELECT t.customer_id, t.subscription_id
             FROM unnest(p_triage) AS t
-            WHERE t.way IN ('CREDIT', 'NO_METHOD', 'PASS')
+            WHERE t.way IN ('CREDIT', 'NO_METHOD', 'PASS', 'CARRY')
         )
         ORDER BY s.customer_id, s.subscription_id
         FOR NO KEY UPDATE SKIP LOCKED
@@ -31,7 +31,7 @@ BEGIN
         FROM unnest(p_triage) AS t
         INNER JOIN unnest(v_held) AS h
             ON h.customer_id = t.customer_id AND h.subscription_id = t.subscription_id
-        WHERE t.way IN ('CREDIT', 'NO_METHOD', 'PASS')
+        WHERE t.way IN ('CREDIT', 'NO_METHOD', 'PASS', 'CARRY')
         ORDER BY t.customer_id, t.invoice_id
     );
 END;

@@ -23,12 +23,13 @@ AS $function$
                 CASE WHEN n.status = 'DECLINED'
                      THEN CASE WHEN n.expired THEN 'SOFT' ELSE billing.decline_class(g.adapter, r.code) END
                 END,
-                CASE WHEN n.status = 'REQUIRES_ACTION' THEN coalesce(r.action_expires_at, p_as_of + interval '23 hours') END,
+                CASE WHEN n.status = 'REQUIRES_ACTION' THEN x.action_expires_at END,
                 CASE WHEN r.outcome = 'NOT_ATTEMPTED'
                      THEN greatest(coalesce(r.retry_after, 0), least(60, 2 ^ least(a.refusal_count, 6)))
                 END,
-                billing.resend_at(a, g, r, f.rounds, p_as_of),
-                billing.next_lookup_at(a, g, r, n.status, p_as_of),
+                -- A new try takes the place of one that was never executed.
+                CASE WHEN n.status = 'ABANDONED' THEN p_as_of ELSE billing.resend_at(a, g, r, f.rounds, p_as_of) END,
+                billing.next_lookup_at(a, g, r, n.status, x.action_expires_at, p_as_of),
                 CASE WHEN r.outcome = 'NOT_FOUND' THEN f.not_founds ELSE 0 END,
                 f.rounds,
                 CASE WHEN n.status = 'SUCCEEDED' AND v.verdict = 'APPLIED' THEN m.captured END,
@@ -39,7 +40,7 @@ AS $function$
                     WHEN v.verdict <> 'APPLIED' THEN NULL
                     WHEN n.status = 'SUCCEEDED' AND r.amount < a.amount THEN 'AMOUNT_MISMATCH'
                     WHEN r.outcome = 'NOT_FOUND' AND f.rounds > a.not_found_rounds AND n.status <> 'ABANDONED'
-                        AND (f.rounds >= 3 OR NOT billing.key_is_alive(a, g, p_as_of))
+                        AND billing.resend_at(a, g, r, f.rounds, p_as_of) IS NULL
                     THEN 'UNKNOWN_OUTCOME'
                     WHEN r.outcome = 'PROCESSING' AND p_as_of >= a.started_at + g.processing_deadline
                     THEN 'UNKNOWN_OUTCOME'
@@ -49,7 +50,13 @@ AS $function$
         ),
         '{}'
     )
-    FROM unnest(p_results) AS r
+    FROM (
+        SELECT
+            u.*,
+            -- One payment cannot pay two attempts, also where both come in one batch.
+            row_number() OVER (PARTITION BY u.gateway_payment_id ORDER BY u.customer_id, u.attempt_id) AS claimant_no
+        FROM unnest(p_results) AS u
+    ) AS r
     INNER JOIN billing.payment_attempt AS a ON a.customer_id = r.customer_id AND a.attempt_id = r.attempt_id
     INNER JOIN billing.invoice AS i ON i.customer_id = a.customer_id AND i.invoice_id = a.invoice_id
     LEFT JOIN billing.gateway_account AS g ON g.gateway_account_id = a.gateway_account_id
@@ -65,13 +72,23 @@ AS $function$
         ) AS c
     ) AS f
     CROSS JOIN LATERAL (
+        -- A look-up that names no expiry leaves the one that is known.
+        SELECT coalesce(r.action_expires_at, a.action_expires_at, p_as_of + interval '23 hours') AS action_expires_at
+    ) AS x
+    CROSS JOIN LATERAL (
         SELECT
-            r.outcome = 'REQUIRES_ACTION' AND coalesce(r.action_expires_at <= p_as_of, false) AS expired,
+            r.outcome = 'REQUIRES_ACTION' AND x.action_expires_at <= p_as_of AS expired,
             CASE
                 WHEN r.outcome = 'SUCCEEDED' AND g.confirm_success AND r.source = 'SEND' THEN 'UNKNOWN'
-                WHEN r.outcome = 'REQUIRES_ACTION' AND r.action_expires_at <= p_as_of THEN 'DECLINED'
-                WHEN r.outcome = 'NOT_ATTEMPTED'
-                THEN CASE WHEN i.status <> 'OPEN' AND a.status = 'STARTED' AND a.send_count <= 1 THEN 'ABANDONED' ELSE a.status END
+                WHEN r.outcome = 'REQUIRES_ACTION' AND x.action_expires_at <= p_as_of THEN 'DECLINED'
+                -- Not executed this time; if no send was, nothing binds us to this try once it cannot be sent any more.
+                WHEN r.outcome = 'NOT_ATTEMPTED' AND a.status = 'STARTED'
+                THEN CASE
+                    WHEN a.refusal_count + 1 < a.send_count THEN 'UNKNOWN'
+                    WHEN i.status <> 'OPEN' OR NOT billing.key_is_alive(a, g, p_as_of) THEN 'ABANDONED'
+                    ELSE 'STARTED'
+                END
+                WHEN r.outcome = 'NOT_ATTEMPTED' THEN a.status
                 WHEN r.outcome = 'NOT_FOUND'
                 THEN CASE WHEN i.status <> 'OPEN' AND f.rounds > a.not_found_rounds THEN 'ABANDONED' ELSE a.status END
                 WHEN r.outcome = 'UNKNOWN' AND r.source <> 'SEND' THEN a.status

@@ -8,7 +8,7 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
 -- Locks:      subscription (SKIP LOCKED; those it does not get wait for the next round) -> credit_balance
--- Writes:     invoice, payment_attempt; as apply_judgements
+-- Writes:     invoice, payment_attempt, pending_line, credit_entry, credit_balance; as apply_judgements
 -- Raises:     nothing of its own
 -- Idempotent: yes
 DECLARE
@@ -31,6 +31,7 @@ BEGIN
     IF cardinality(v_held) > 0 THEN
         v_judgements := billing.draw_credit_before_call(v_held, p_as_of)
             || billing.decline_without_method(v_held, p_as_of)
+            || billing.carry_small_amounts(v_held, p_as_of)
             || billing.pass_blocked_rungs(v_held);
         PERFORM billing.apply_judgements(v_judgements, p_as_of);
     END IF;

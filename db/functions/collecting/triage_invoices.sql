@@ -22,7 +22,9 @@ AS $function$
             WHEN m.payment_method_id IS NULL THEN 'NO_METHOD'
             WHEN m.gateway_account_id IS DISTINCT FROM p_account.gateway_account_id
                 OR i.gateway_account_id IS DISTINCT FROM m.gateway_account_id THEN 'OTHER_ACCOUNT'
+            WHEN i.amount_due < n.amount AND i.subscription_id IS NOT NULL THEN 'CARRY'
             WHEN m.blocked_at IS NOT NULL AND i.lane = 'BACKLOG' THEN 'PASS'
+            WHEN billing.is_capped(i, m.payment_method_id, m.brand, p_as_of) THEN 'PASS'
             ELSE 'SEND'
         END,
         m.payment_method_id, m.gateway_account_id
@@ -36,6 +38,8 @@ AS $function$
     LEFT JOIN LATERAL billing.usable_method(
         i.customer_id, coalesce(i.payment_method_id, s.payment_method_id)
     ) AS m ON true
+    LEFT JOIN billing.gateway_minimum AS n
+        ON n.gateway_account_id = p_account.gateway_account_id AND n.currency = i.currency
     ORDER BY i.customer_id, i.invoice_id;
 $function$;
 

@@ -26,7 +26,9 @@ BEGIN
         FROM unnest(p_endings) AS e
         INNER JOIN billing.pending_line AS l
             ON l.customer_id = e.customer_id AND l.subscription_id = e.subscription_id
-        INNER JOIN billing.price AS pr ON pr.price_id = l.price_id
+        INNER JOIN billing.subscription AS s
+            ON s.customer_id = l.customer_id AND s.subscription_id = l.subscription_id
+        INNER JOIN billing.price AS pr ON pr.price_id = s.price_id
         WHERE l.billed_on_invoice_id IS NULL AND l.dropped_at IS NULL
         GROUP BY l.customer_id, l.subscription_id, pr.currency
         HAVING sum(l.amount) < 0
