@@ -31,13 +31,11 @@ _LOCK = "SELECT pg_catalog.{}(pg_catalog.hashtextextended('billing.migrate', 0))
 
 _IS_REPLICA = "SELECT pg_catalog.pg_is_in_recovery()"
 
-# The names must be written out, times in a file mean UTC, and a limit on the login's statements is
-# not meant for this.
+# Names must be written out, and times in a file mean UTC.
 _OWNER_SESSION = """
 SET LOCAL ROLE billing_owner;
 SET LOCAL search_path = '';
 SET LOCAL timezone = 'UTC';
-SET LOCAL statement_timeout = 0;
 SET LOCAL idle_in_transaction_session_timeout = 0;
 """
 
@@ -304,7 +302,7 @@ class _Run:
         with self._alone():
             try:
                 self._connection.execute(_OWNER_SESSION)
-            except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedObject) as error:
+            except psycopg.errors.InsufficientPrivilege as error:
                 raise self._roles_missing(str(error)) from error
             yield
 
@@ -312,6 +310,8 @@ class _Run:
     def _alone(self) -> Iterator[None]:
         """A transaction that holds the lock of all runs on this database."""
         with self._connection.transaction():
+            # A limit on the login's statements is meant for neither waiting nor migrating.
+            self._connection.execute("SET LOCAL statement_timeout = 0")
             row = self._connection.execute(
                 _LOCK.format("pg_try_advisory_xact_lock").encode()
             ).fetchone()
@@ -434,7 +434,10 @@ def _changed(migration: Migration, message: str) -> MigrationError:
 def _connected(database_url: str) -> Iterator[Connection[Any]]:
     try:
         connection = psycopg.connect(
-            database_url, autocommit=True, fallback_application_name="billing migrate"
+            database_url,
+            autocommit=True,
+            prepare_threshold=None,
+            fallback_application_name="billing migrate",
         )
     except psycopg.Error as error:
         raise MigrationError(

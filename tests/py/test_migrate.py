@@ -192,6 +192,7 @@ def test_settings_of_the_login_and_the_database_do_not_matter(
             "default_transaction_isolation = 'serializable'",
             "check_function_bodies = off",
             "lock_timeout = '1ms'",
+            "statement_timeout = '500ms'",
             "timezone = 'Asia/Tokyo'",
             "search_path = billing, public",
         ):
@@ -201,6 +202,7 @@ def test_settings_of_the_login_and_the_database_do_not_matter(
                     sql.SQL(setting),
                 )
             )
+    sources.write("migrations/V0002__Slow.sql", "SELECT pg_catalog.pg_sleep(0.6);")
     migrate(empty_url, sources.options)
     assert dump_schema(postgres, empty_url) == schema
 
