@@ -40,11 +40,15 @@ BEGIN
     RETURN QUERY
     SELECT s.*
     FROM billing_worker.settle_attempts(ARRAY[
-        ROW(
-            v_request.customer_id, v_request.attempt_id, v_request.claim_epoch, p_outcome,
-            CASE p_outcome WHEN 'SUCCEEDED' THEN 'pay_' || v_request.attempt_id END,
-            v_request.amount, v_request.currency, p_code, NULL, NULL, 'SEND'
-        )::billing.charge_result
+        jsonb_populate_record(
+            NULL::billing.charge_result,
+            to_jsonb(v_request) || jsonb_build_object(
+                'outcome', p_outcome,
+                'gateway_payment_id', CASE p_outcome WHEN 'SUCCEEDED' THEN 'pay_' || v_request.attempt_id END,
+                'code', p_code,
+                'source', 'SEND'
+            )
+        )
     ]) AS s;
 END;
 $function$;
