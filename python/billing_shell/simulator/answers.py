@@ -11,9 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from billing_shell.simulator.behaviour import RETRY_AFTER_SECONDS, Delivery
 from billing_shell.simulator.problems import Problem, ProblemResponse
-
-TRANSPORT_STATE = "transport"
-"""Where the server puts the connection's transport in the ASGI state."""
+from billing_shell.simulator.wire import TRANSPORT_STATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from billing_shell.simulator.ledger import Ledger
 from billing_shell.simulator.options import Options
 from billing_shell.simulator.parameters import idempotency_key
 from billing_shell.simulator.problems import Problem, problem_response
+from billing_shell.simulator.wire import ARRIVAL_STATE
 
 Handler = Callable[[Call, Request], Awaitable[Response]]
 
@@ -82,7 +83,7 @@ class Arrivals:
         return 1 if row is None or row["send_no"] is None else row["send_no"] + 1
 
     def _stamp(self, request: Request, operation: Operation) -> Call:
-        arrived_us = self._clock.now_us()
+        arrived_us = self._clock.at_us(request.scope["state"][ARRIVAL_STATE])
         self._last_call_no += 1
         return Call(
             call_no=self._last_call_no,

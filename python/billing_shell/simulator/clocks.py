@@ -16,7 +16,11 @@ class ArrivalClock:
 
     def now_us(self) -> int:
         """Return the present instant."""
-        return (time.monotonic_ns() + self._offset_ns) // 1_000
+        return self.at_us(time.monotonic_ns())
+
+    def at_us(self, monotonic_ns: int) -> int:
+        """Return an instant of the machine's monotonic clock."""
+        return (monotonic_ns + self._offset_ns) // 1_000
 
 
 class BusinessClock:

@@ -65,7 +65,8 @@ CREATE TABLE IF NOT EXISTS stored_answers (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS stored_answers_by_key ON stored_answers (operation, idempotency_key);
 
--- Every arrival at an operation of /v1, refused ones as well, in order of call_no and arrived_us.
+-- Every arrival at an operation of /v1, refused ones as well. arrived_us: when the
+-- first byte reached the machine; call_no: in which order they were taken up.
 -- http_status: what was answered; NULL = the process died first, or the connection was left
 -- hanging and cut. limited = 1: refused by the limit. subject: the idempotency key, without one the
 -- reference; of a look-up the reference or payment id asked for. send_no: the n-th send of its

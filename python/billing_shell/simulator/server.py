@@ -16,9 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from billing_shell.simulator.answers import TRANSPORT_STATE
 from billing_shell.simulator.arrivals import Arrivals
 from billing_shell.simulator.charging import Charging
 from billing_shell.simulator.clocks import ArrivalClock
@@ -32,6 +30,7 @@ from billing_shell.simulator.looking_up import LookingUp
 from billing_shell.simulator.options import Options
 from billing_shell.simulator.problems import Problem, on_http_exception, on_problem
 from billing_shell.simulator.refunding import Refunding
+from billing_shell.simulator.wire import StampingProtocol, listen
 
 # Longer than any client keeps an idle connection: the server closing first would look like a fault.
 _KEEP_ALIVE_SECONDS = 120
@@ -51,11 +50,11 @@ def serve(options: Options) -> None:
 
 async def _serve(options: Options) -> None:
     async with Ledger(options.ledger, options.commit_window) as ledger:
-        with _listen(options) as listener:
+        with listen(options.host, options.port, _BACKLOG) as listener:
             async with _application(ledger, options) as application:
                 config = uvicorn.Config(
                     application,
-                    http=_Protocol,
+                    http=StampingProtocol,
                     ws="none",
                     lifespan="off",
                     log_level="warning",
@@ -65,15 +64,6 @@ async def _serve(options: Options) -> None:
                     timeout_graceful_shutdown=_DRAIN_SECONDS,
                 )
                 await _Server(config, options.ledger).serve(sockets=[listener])
-
-
-class _Protocol(H11Protocol):
-    """HTTP whose handlers can reach the transport, to cut it."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Hand the transport on in the ASGI state of this connection's requests."""
-        self.app_state = self.app_state | {TRANSPORT_STATE: transport}
-        super().connection_made(transport)
 
 
 class _Server(uvicorn.Server):
@@ -108,20 +98,6 @@ class _Server(uvicorn.Server):
             }
             sys.stdout.write(json.dumps(ready) + "\n")
             sys.stdout.flush()
-
-
-def _listen(options: Options) -> socket.socket:
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    # The protocol is named, or asyncio leaves Nagle's algorithm on, and each answer takes 40 ms.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((options.host, options.port))
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 @contextlib.asynccontextmanager

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import select
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -67,6 +68,16 @@ class SimulatorProcess:
         process.wait(_STOP_SECONDS)
         self._finish()
         return process.returncode
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Give it no processor time meanwhile."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Read the ledger file, while the gateway runs or when it is dead."""
