@@ -239,3 +239,27 @@ COMMENT ON TABLE billing.attempt_cap IS
 COMMENT ON COLUMN billing.attempt_cap.brand IS 'Card brand in lower case; "*" for a brand that is not listed or not known.';
 COMMENT ON COLUMN billing.attempt_cap.span IS 'Any span of this length.';
 COMMENT ON COLUMN billing.attempt_cap.most IS 'Most declined tries of one invoice on one method within it.';
+
+CREATE TYPE billing.timeline_entry AS (
+    at timestamptz,
+    event_seq bigint,
+    what text,
+    actor text,
+    invoice_id bigint,
+    attempt_id bigint,
+    amount bigint,
+    currency text,
+    detail jsonb
+);
+COMMENT ON TYPE billing.timeline_entry IS
+'One entry of the history of a subscription: at in business time, amount in minor units, event_seq where it has a number.';
+
+CREATE TYPE billing.explained_line AS (
+    line_no integer,
+    description text,
+    amount bigint,
+    formula text,
+    recomputed bigint
+);
+COMMENT ON TYPE billing.explained_line IS
+'A line of an invoice with the formula that gives its amount and the result of computing it again; both in minor units.';

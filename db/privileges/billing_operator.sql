@@ -68,5 +68,7 @@ billing_ops.resume_collecting,
 billing_ops.pause_renewing,
 billing_ops.resume_renewing,
 billing_ops.unpark,
+billing_ops.subscription_timeline,
+billing_ops.explain_invoice,
 billing_ops.replay_event
 TO billing_operator;

@@ -63,7 +63,10 @@ billing.outbox_lease,
 billing.outbox_relay,
 billing.idempotency_key,
 billing.billing_run,
-billing.operator_switch
+billing.operator_switch,
+billing.subscription_change,
+billing.pending_line,
+billing.attempt_cap
 TO billing_readonly;
 
 GRANT SELECT (
@@ -82,3 +85,8 @@ GRANT SELECT (
     webhook_event_id, gateway_account_id, event_id, event_type, status, customer_id, attempt_id, failure_count,
     last_error, next_try_at, received_at, received_wall_at, processed_at
 ) ON billing.webhook_event TO billing_readonly;
+
+GRANT EXECUTE ON FUNCTION
+billing_ops.subscription_timeline,
+billing_ops.explain_invoice
+TO billing_readonly;

@@ -1,0 +1,53 @@
+CREATE OR REPLACE FUNCTION billing_ops.explain_invoice(
+    p_invoice_id bigint
+)
+RETURNS SETOF billing.explained_line
+LANGUAGE plpgsql
+STABLE
+SECURITY DEFINER
+SET search_path = ''
+SET timezone = 'UTC'
+AS $function$
+-- Locks:      nothing
+-- Writes:     nothing
+-- Raises:     SB204 unknown invoice
+-- Idempotent: yes
+-- Computes each line again from what the calculation stored. A credit may be less than its formula gives: never more is
+-- given back than was paid.
+DECLARE
+    v_customer_id bigint;
+BEGIN
+    SELECT i.customer_id
+    INTO v_customer_id
+    FROM billing.invoice AS i
+    WHERE i.invoice_id = p_invoice_id AND billing.in_customer_scope(i.customer_id);
+    IF NOT found THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB204',
+            MESSAGE = format('invoice %s does not exist', coalesce(p_invoice_id::text, 'NULL'));
+    END IF;
+
+    RETURN QUERY
+    SELECT
+        l.line_no, l.description, l.amount,
+        CASE
+            WHEN l.unit_amount IS NULL THEN 'as it is'
+            WHEN l.seconds_total IS NULL THEN format('%s x %s', l.unit_amount, l.quantity)
+            ELSE format(
+                '%sfloor(%s x %s x %s s / %s s)', CASE WHEN l.amount < 0 THEN '-' ELSE '' END,
+                l.unit_amount, l.quantity, l.seconds_billed, l.seconds_total
+            )
+        END,
+        CASE
+            WHEN l.unit_amount IS NULL THEN l.amount
+            WHEN l.seconds_total IS NULL THEN (l.unit_amount::numeric * l.quantity)::bigint
+            ELSE sign(l.amount)::bigint * billing.prorated_amount(l.unit_amount, l.quantity, l.seconds_billed, l.seconds_total)
+        END
+    FROM billing.invoice_line AS l
+    WHERE l.customer_id = v_customer_id AND l.invoice_id = p_invoice_id
+    ORDER BY l.line_no;
+END;
+$function$;
+
+COMMENT ON FUNCTION billing_ops.explain_invoice IS
+'The lines of an invoice, each with the formula of its amount and the result of computing it again, in minor units.';
