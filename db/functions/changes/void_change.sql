@@ -7,8 +7,8 @@ RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      invoice, one row -> credit_balance; the caller holds the subscription
--- Writes:     subscription_change, invoice, credit_entry, credit_balance, subscription_event, outbox_event
+-- Locks:      invoice, one row -> payment_attempt -> credit_balance; the caller holds the subscription
+-- Writes:     subscription_change, invoice, payment_attempt, credit_entry, credit_balance, subscription_event, outbox_event
 -- Raises:     nothing of its own
 -- Idempotent: no
 -- Everything is as before the call. A charge in flight is looked up, never sent again; late money becomes credit.
@@ -22,6 +22,9 @@ BEGIN
     WHERE i.customer_id = p_customer_id AND i.change_id = p_change_id
     FOR NO KEY UPDATE;
 
+    PERFORM billing.release_attempts(
+        ARRAY[ROW(v_invoice.customer_id, v_invoice.invoice_id)::billing.invoice_key], p_as_of
+    );
     IF v_invoice.credit_applied > 0 THEN
         PERFORM billing.add_credit(
             p_customer_id, v_invoice.currency, 'RETURNED', v_invoice.credit_applied, v_invoice.invoice_id, NULL,

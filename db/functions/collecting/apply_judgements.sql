@@ -6,7 +6,7 @@ RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      payment_method -> credit_balance; subscriptions, invoices and attempts are locked by the caller
+-- Locks:      payment_method -> credit_balance -> resource; subscriptions, invoices and attempts are locked by the caller
 -- Writes:     invoice, payment_method, subscription_change, credit_entry, credit_balance, reconciliation_case, subscription,
 --             subscription_period, resource, subscription_event, outbox_event
 -- Raises:     nothing of its own
@@ -23,6 +23,7 @@ BEGIN
     PERFORM billing.book_unexpected_money(p_judgements, p_as_of);
     PERFORM billing.open_cases(p_judgements, p_as_of);
     PERFORM billing.record_settlements(p_judgements, v_moves, p_as_of);
+    PERFORM billing.lift_suspensions(p_judgements, p_as_of);
     PERFORM billing.finish_changes(p_judgements, p_as_of);
     PERFORM billing.end_failed_subscriptions(p_judgements, p_as_of);
 END;

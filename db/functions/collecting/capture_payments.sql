@@ -7,7 +7,7 @@ LANGUAGE sql
 SET search_path = ''
 AS $function$
     -- Locks:      nothing; invoices are locked by the caller
-    -- Writes:     invoice
+    -- Writes:     invoice, payment_attempt
     -- Raises:     nothing
     -- Idempotent: no
     -- Less than what is due leaves the invoice open, without a next attempt: a case decides.
@@ -24,6 +24,21 @@ AS $function$
       AND j.captured > 0
       AND i.customer_id = j.customer_id
       AND i.invoice_id = j.invoice_id;
+
+    -- A success after a decline: the try that took its place is not sent any more.
+    SELECT billing.release_attempts(
+        ARRAY(
+            SELECT ROW(i.customer_id, i.invoice_id)::billing.invoice_key
+            FROM unnest(p_judgements) AS j
+            INNER JOIN billing.payment_attempt AS a ON a.customer_id = j.customer_id AND a.attempt_id = j.attempt_id
+            INNER JOIN billing.invoice AS i ON i.customer_id = j.customer_id AND i.invoice_id = j.invoice_id
+            WHERE j.verdict = 'APPLIED'
+              AND j.attempt_status = 'SUCCEEDED'
+              AND i.status = 'PAID'
+              AND a.attempt_no < i.attempt_count
+        ),
+        p_as_of
+    );
 $function$;
 
 COMMENT ON FUNCTION billing.capture_payments IS 'Books captured money to its invoice, which is PAID once nothing remains due.';

@@ -14,7 +14,7 @@ BEGIN
     PERFORM billing.end_subscriptions(
         ARRAY(
             SELECT DISTINCT ROW(
-                s.customer_id, s.subscription_id, dp.final_status, 'payment_failed', p_as_of
+                s.customer_id, s.subscription_id, billing.final_status(s, dp, p_as_of), 'payment_failed', p_as_of
             )::billing.ending
             FROM unnest(p_judgements) AS j
             INNER JOIN billing.invoice AS i ON i.customer_id = j.customer_id AND i.invoice_id = j.invoice_id

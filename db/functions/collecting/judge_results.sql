@@ -28,8 +28,8 @@ AS $function$
                      THEN greatest(coalesce(r.retry_after, 0), least(60, 2 ^ least(a.refusal_count, 6)))
                 END,
                 -- A new try takes the place of one that was never executed.
-                CASE WHEN n.status = 'ABANDONED' THEN p_as_of ELSE billing.resend_at(a, g, r, f.rounds, p_as_of) END,
-                billing.next_lookup_at(a, g, r, n.status, x.action_expires_at, p_as_of),
+                CASE WHEN n.status = 'ABANDONED' THEN p_as_of ELSE billing.resend_at(a, g, r.result, f.rounds, p_as_of) END,
+                billing.next_lookup_at(a, g, r.result, n.status, x.action_expires_at, p_as_of),
                 CASE WHEN r.outcome = 'NOT_FOUND' THEN f.not_founds ELSE 0 END,
                 f.rounds,
                 CASE WHEN n.status = 'SUCCEEDED' AND v.verdict = 'APPLIED' THEN m.captured END,
@@ -40,7 +40,7 @@ AS $function$
                     WHEN v.verdict <> 'APPLIED' THEN NULL
                     WHEN n.status = 'SUCCEEDED' AND r.amount < a.amount THEN 'AMOUNT_MISMATCH'
                     WHEN r.outcome = 'NOT_FOUND' AND f.rounds > a.not_found_rounds AND n.status <> 'ABANDONED'
-                        AND billing.resend_at(a, g, r, f.rounds, p_as_of) IS NULL
+                        AND billing.resend_at(a, g, r.result, f.rounds, p_as_of) IS NULL
                     THEN 'UNKNOWN_OUTCOME'
                     WHEN r.outcome = 'PROCESSING' AND p_as_of >= a.started_at + g.processing_deadline
                     THEN 'UNKNOWN_OUTCOME'
@@ -51,11 +51,16 @@ AS $function$
         '{}'
     )
     FROM (
+        -- One payment cannot belong to two attempts, also where both name it in one batch.
         SELECT
             u.*,
-            -- One payment cannot pay two attempts, also where both come in one batch.
-            row_number() OVER (PARTITION BY u.gateway_payment_id ORDER BY u.customer_id, u.attempt_id) AS claimant_no
+            u AS result,
+            u.gateway_payment_id IS NOT NULL AND row_number() OVER (
+                PARTITION BY o.gateway_account_id, u.gateway_payment_id
+                ORDER BY billing.outcome_rank(u.outcome) DESC NULLS LAST, u.customer_id, u.attempt_id
+            ) > 1 AS names_payment_of_another
         FROM unnest(p_results) AS u
+        INNER JOIN billing.payment_attempt AS o ON o.customer_id = u.customer_id AND o.attempt_id = u.attempt_id
     ) AS r
     INNER JOIN billing.payment_attempt AS a ON a.customer_id = r.customer_id AND a.attempt_id = r.attempt_id
     INNER JOIN billing.invoice AS i ON i.customer_id = a.customer_id AND i.invoice_id = a.invoice_id
@@ -105,7 +110,7 @@ AS $function$
             WHEN r.source <> 'WEBHOOK' AND r.claim_epoch IS DISTINCT FROM a.claim_epoch AND r.outcome <> 'SUCCEEDED'
             THEN 'STALE'
             WHEN r.outcome = 'SUCCEEDED' AND r.currency <> a.currency THEN 'REJECTED'
-            WHEN r.gateway_payment_id <> a.gateway_payment_id THEN 'REJECTED'
+            WHEN r.gateway_payment_id <> a.gateway_payment_id OR r.names_payment_of_another THEN 'REJECTED'
             WHEN EXISTS (
                 SELECT 1
                 FROM billing.payment_attempt AS o

@@ -9,7 +9,8 @@ AS $function$
 -- Writes:     nothing
 -- Raises:     nothing
 -- Idempotent: yes
--- An attempt never changes its invoice, nor an invoice its subscription, so the keys may be read before the locks.
+-- An attempt never changes its invoice, nor an invoice its subscription, so the keys may be read before the locks. A
+-- decline may end the subscription and with it all of its open invoices, which are therefore locked as well.
 BEGIN
     PERFORM 1
     FROM billing.subscription AS s
@@ -28,6 +29,13 @@ BEGIN
         SELECT a.customer_id, a.invoice_id
         FROM unnest(p_results) AS r
         INNER JOIN billing.payment_attempt AS a ON a.customer_id = r.customer_id AND a.attempt_id = r.attempt_id
+        UNION ALL
+        SELECT o.customer_id, o.invoice_id
+        FROM unnest(p_results) AS r
+        INNER JOIN billing.payment_attempt AS a ON a.customer_id = r.customer_id AND a.attempt_id = r.attempt_id
+        INNER JOIN billing.invoice AS c ON c.customer_id = a.customer_id AND c.invoice_id = a.invoice_id
+        INNER JOIN billing.invoice AS o
+            ON o.customer_id = c.customer_id AND o.subscription_id = c.subscription_id AND o.status = 'OPEN'
     )
     ORDER BY i.customer_id, i.invoice_id
     FOR NO KEY UPDATE;

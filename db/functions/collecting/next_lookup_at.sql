@@ -3,6 +3,7 @@ CREATE OR REPLACE FUNCTION billing.next_lookup_at(
     p_account billing.gateway_account,
     p_result billing.charge_result,
     p_status text,
+    p_action_expires_at timestamptz,
     p_as_of timestamptz
 )
 RETURNS timestamptz
@@ -14,13 +15,13 @@ AS $function$
     SELECT CASE
         WHEN p_status IN ('SUCCEEDED', 'DECLINED', 'ABANDONED') THEN NULL
         WHEN p_result.outcome = 'SUCCEEDED' THEN p_as_of
-        WHEN p_result.outcome = 'REQUIRES_ACTION'
-        THEN coalesce(p_result.action_expires_at, p_as_of + interval '23 hours')
+        WHEN p_result.outcome = 'REQUIRES_ACTION' THEN p_action_expires_at
         WHEN p_result.outcome = 'PROCESSING'
         THEN greatest(p_attempt.started_at + p_account.processing_deadline, p_as_of + interval '1 day')
         WHEN p_result.outcome = 'UNKNOWN' AND p_result.source = 'SEND'
         THEN p_as_of + billing.lookup_delay(p_attempt.lookup_count)
-        -- From a look-up or a refusal: as its claim has set it.
+        -- From a look-up or a refusal: as its claim has set it. What may have happened is asked at least once.
+        WHEN p_status = 'UNKNOWN' THEN coalesce(p_attempt.next_lookup_at, p_as_of)
         ELSE p_attempt.next_lookup_at
     END;
 $function$;

@@ -28,16 +28,19 @@ BEGIN
        )) IS NOT TRUE
        OR (r.source IN ('SEND', 'LOOKUP', 'WEBHOOK')) IS NOT TRUE
        OR (r.outcome = 'NOT_FOUND' AND r.source <> 'LOOKUP')
+       OR (r.outcome = 'NOT_ATTEMPTED' AND r.source <> 'SEND')
+       OR (r.source = 'WEBHOOK' AND r.outcome NOT IN ('SUCCEEDED', 'DECLINED'))
        OR (r.outcome = 'DECLINED' AND r.code IS NULL)
        OR (r.amount <= 0)
-       OR (r.retry_after < 0)
+       OR (r.retry_after NOT BETWEEN 0 AND 31622400)
     LIMIT 1;
     IF found THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB101',
             MESSAGE = format('the result for attempt %s cannot be read', v_bad.attempt_id),
             DETAIL = v_bad::text,
-            HINT = 'outcome and source must be known, NOT_FOUND comes from a LOOKUP, DECLINED has a code, amounts are positive.';
+            HINT = 'outcome and source must be known, NOT_FOUND comes from a LOOKUP, NOT_ATTEMPTED from a SEND, a WEBHOOK is '
+            'definite, DECLINED has a code, amounts are positive, retry_after is at most 366 days.';
     END IF;
 END;
 $function$;

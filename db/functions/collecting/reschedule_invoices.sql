@@ -9,16 +9,20 @@ AS $function$
     -- Writes:     invoice
     -- Raises:     nothing
     -- Idempotent: yes
-    -- A look-up that errs changes nothing, so it stands in no branch here.
+    -- A look-up that errs changes nothing, so it stands in no branch here. Where money may have moved for something
+    -- else, nothing is sent until the case is closed.
     UPDATE billing.invoice AS i
-    SET next_attempt_at = j.resend_at,
+    SET next_attempt_at = CASE j.verdict WHEN 'APPLIED' THEN j.resend_at END,
         held_until = clock_timestamp() + make_interval(secs => j.hold_seconds::double precision)
     FROM unnest(p_judgements) AS j
     WHERE i.customer_id = j.customer_id
       AND i.invoice_id = j.invoice_id
       AND i.status = 'OPEN'
       AND (
-          j.verdict = 'REJECTED'
+          (
+              j.verdict = 'REJECTED'
+              AND (j.outcome = 'SUCCEEDED' OR j.attempt_status IN ('STARTED', 'UNKNOWN', 'REQUIRES_ACTION', 'PROCESSING'))
+          )
           OR (
               j.verdict = 'APPLIED'
               AND (

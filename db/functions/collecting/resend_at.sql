@@ -10,10 +10,7 @@ LANGUAGE sql
 IMMUTABLE
 SET search_path = ''
 AS $function$
-    SELECT CASE
-        WHEN NOT billing.key_is_alive(p_attempt, p_account, t.at) THEN NULL
-        ELSE t.at
-    END
+    SELECT t.at
     FROM (
         SELECT CASE p_result.outcome
             WHEN 'NOT_ATTEMPTED' THEN p_as_of
@@ -22,8 +19,8 @@ AS $function$
             THEN CASE WHEN p_rounds > p_attempt.not_found_rounds AND p_rounds < 3 THEN p_as_of END
         END AS at
     ) AS t
-    WHERE t.at IS NOT NULL;
+    WHERE p_attempt.status IN ('STARTED', 'UNKNOWN') AND billing.key_is_alive(p_attempt, p_account, t.at);
 $function$;
 
 COMMENT ON FUNCTION billing.resend_at IS
-'When the stored request may be sent again: at once if it was not executed or was not found, 15 minutes after a send with an unknown outcome, never once the key is old.';
+'When the stored request may be sent again: at once if it was not executed or was not found, 15 minutes after a send with an unknown outcome, never once the key is old, nor while bank or customer have it in hand.';

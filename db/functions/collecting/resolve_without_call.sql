@@ -18,7 +18,16 @@ DECLARE
     v_held billing.triage[];
     v_judgements billing.judgement[];
 BEGIN
-    -- A lapsed key is never sent again, and a method at another account is that account's to charge.
+    -- A lapsed key is never sent again: a new try takes the place of one that was never executed, anything else is only
+    -- looked up. A method at another account is that account's to charge.
+    PERFORM billing.release_attempts(
+        ARRAY(
+            SELECT ROW(t.customer_id, t.invoice_id)::billing.invoice_key
+            FROM unnest(v_triage) AS t
+            WHERE t.way IN ('NEVER_SENT', 'KEY_LAPSED')
+        ),
+        p_as_of
+    );
     UPDATE billing.invoice AS i
     SET next_attempt_at = CASE t.way WHEN 'KEY_LAPSED' THEN NULL ELSE i.next_attempt_at END,
         gateway_account_id = CASE t.way WHEN 'KEY_LAPSED' THEN i.gateway_account_id ELSE t.gateway_account_id END

@@ -26,16 +26,17 @@ BEGIN
         billing.charge_text(i), 0, p_as_of
     FROM unnest(p_invoices) AS k
     INNER JOIN billing.invoice AS i ON i.customer_id = k.customer_id AND i.invoice_id = k.invoice_id
-    INNER JOIN billing.subscription AS s ON s.customer_id = i.customer_id AND s.subscription_id = i.subscription_id
+    LEFT JOIN billing.subscription AS s ON s.customer_id = i.customer_id AND s.subscription_id = i.subscription_id
     CROSS JOIN LATERAL billing.usable_method(
         i.customer_id, coalesce(i.payment_method_id, s.payment_method_id)
     ) AS m
-    WHERE NOT EXISTS (
-        SELECT 1
-        FROM billing.payment_attempt AS a
-        WHERE a.customer_id = i.customer_id AND a.invoice_id = i.invoice_id
-          AND a.status IN ('STARTED', 'UNKNOWN', 'REQUIRES_ACTION', 'PROCESSING')
-    )
+    WHERE m.gateway_account_id = p_account.gateway_account_id
+      AND NOT EXISTS (
+          SELECT 1
+          FROM billing.payment_attempt AS a
+          WHERE a.customer_id = i.customer_id AND a.invoice_id = i.invoice_id
+            AND a.status IN ('STARTED', 'UNKNOWN', 'REQUIRES_ACTION', 'PROCESSING')
+      )
     ORDER BY i.customer_id, i.invoice_id;
 
     UPDATE billing.invoice AS i

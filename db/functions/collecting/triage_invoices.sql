@@ -17,6 +17,7 @@ AS $function$
         CASE
             WHEN a.lease_until > clock_timestamp() OR a.status IN ('REQUIRES_ACTION', 'PROCESSING') THEN 'BUSY'
             WHEN a.attempt_id IS NOT NULL AND billing.key_is_alive(a, p_account, p_as_of) THEN 'SEND'
+            WHEN a.status = 'STARTED' AND a.lease_until IS NULL AND a.refusal_count >= a.send_count THEN 'NEVER_SENT'
             WHEN a.attempt_id IS NOT NULL THEN 'KEY_LAPSED'
             WHEN coalesce(b.balance, 0) > 0 THEN 'CREDIT'
             WHEN m.payment_method_id IS NULL THEN 'NO_METHOD'

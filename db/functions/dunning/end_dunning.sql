@@ -12,6 +12,7 @@ AS $function$
 -- Writes:     as end_subscriptions
 -- Raises:     SB101 bad limit, SB104 p_as_of
 -- Idempotent: yes: what has ended is not taken again
+-- An invoice with bank money under way ends nothing. What has outlived its fixed term expires.
 DECLARE
     v_as_of timestamptz := billing.require_as_of(p_as_of);
     v_claimed billing.subscription_key[];
@@ -27,6 +28,7 @@ BEGIN
             SELECT i.customer_id, i.subscription_id
             FROM billing.invoice AS i
             WHERE i.status = 'OPEN' AND i.drives_status AND i.dunning_ends_at <= v_as_of
+              AND NOT billing.is_under_way(i)
             ORDER BY i.dunning_ends_at
             LIMIT p_limit
         )
@@ -36,7 +38,11 @@ BEGIN
 
     -- Read again, after the lock: the customer may have paid meanwhile.
     SELECT coalesce(
-        array_agg(ROW(k.customer_id, k.subscription_id, dp.final_status, 'payment_failed', v_as_of)::billing.ending),
+        array_agg(
+            ROW(
+                k.customer_id, k.subscription_id, billing.final_status(s, dp, v_as_of), 'payment_failed', v_as_of
+            )::billing.ending
+        ),
         '{}'
     )
     INTO v_endings
@@ -50,6 +56,7 @@ BEGIN
           FROM billing.invoice AS i
           WHERE i.customer_id = s.customer_id AND i.subscription_id = s.subscription_id
             AND i.status = 'OPEN' AND i.drives_status AND i.dunning_ends_at <= v_as_of
+            AND NOT billing.is_under_way(i)
       );
     RETURN billing.end_subscriptions(v_endings, v_as_of);
 END;

@@ -7,7 +7,7 @@ RETURNS billing.renewal_outcome
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      credit_balance, invoice (of those that end); subscriptions are locked by the caller
+-- Locks:      invoice (of those that end) -> credit_balance; subscriptions are locked by the caller
 -- Writes:     subscription_period, invoice, invoice_line, credit_entry, credit_balance, subscription_event,
 --             outbox_event, subscription
 -- Raises:     22xxx, 23xxx, SB901 on data that cannot be renewed
@@ -16,6 +16,7 @@ DECLARE
     v_renewals billing.renewal[];
     v_outcome billing.renewal_outcome;
 BEGIN
+    PERFORM billing.lock_closing_invoices(p_claimed);
     PERFORM billing.lock_credit(p_claimed);
     PERFORM billing.void_overtaken_changes(p_claimed, p_as_of);
     v_renewals := billing.plan_renewals(p_claimed);

@@ -6,8 +6,8 @@ RETURNS billing.closed_invoice[]
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      invoice, the open ones of these subscriptions, in id order -> credit_balance
--- Writes:     invoice, credit_entry, credit_balance
+-- Locks:      invoice, the open ones of these subscriptions, in id order -> payment_attempt -> credit_balance
+-- Writes:     invoice, payment_attempt, credit_entry, credit_balance
 -- Raises:     nothing of its own
 -- Idempotent: yes
 -- After dunning what drove the status is FAILED (the debt stands) where its period has begun. All else is VOID.
@@ -21,6 +21,18 @@ BEGIN
     WHERE i.status = 'OPEN'
     ORDER BY i.customer_id, i.invoice_id
     FOR NO KEY UPDATE OF i;
+
+    PERFORM billing.release_attempts(
+        ARRAY(
+            SELECT ROW(i.customer_id, i.invoice_id)::billing.invoice_key
+            FROM billing.invoice AS i
+            INNER JOIN unnest(p_endings) AS e
+                ON e.customer_id = i.customer_id AND e.subscription_id = i.subscription_id
+            WHERE i.status = 'OPEN'
+            ORDER BY i.customer_id, i.invoice_id
+        ),
+        p_as_of
+    );
 
     -- Credit goes back before the invoice is void, one entry each: few invoices have any.
     FOR v_drawn IN

@@ -6,9 +6,9 @@ RETURNS integer
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      invoice (open ones, in id order) -> credit_balance; subscriptions are locked by the caller
--- Writes:     invoice, credit_entry, credit_balance, subscription_change, pending_line, subscription_period, subscription,
---             resource, subscription_event, outbox_event
+-- Locks:      invoice (open ones, in id order) -> payment_attempt -> credit_balance; subscriptions are locked by the caller
+-- Writes:     invoice, payment_attempt, credit_entry, credit_balance, subscription_change, pending_line,
+--             subscription_period, subscription, resource, subscription_event, outbox_event
 -- Raises:     SB302 already ended, SB303 transition not allowed, SB901 a subscription was missed
 -- Idempotent: no
 -- The one way in which subscriptions end: by a caller, at a boundary, with their term, after dunning, or when a
