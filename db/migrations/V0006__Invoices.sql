@@ -34,6 +34,7 @@ CREATE TABLE billing.invoice (
     first_failed_at timestamptz,
     last_failed_at timestamptz,
     dunning_ends_at timestamptz,
+    opened_seq bigint,
     issued_at timestamptz NOT NULL,
     paid_at timestamptz,
     failed_at timestamptz,
@@ -121,6 +122,8 @@ COMMENT ON COLUMN billing.invoice.first_failed_at IS 'Business time of the first
 COMMENT ON COLUMN billing.invoice.last_failed_at IS 'Business time of the last failure.';
 COMMENT ON COLUMN billing.invoice.dunning_ends_at IS
 'Retries are spent; the policy ends the subscription at this time. NULL = the ladder goes on.';
+COMMENT ON COLUMN billing.invoice.opened_seq IS
+'Event number under which a renewal issued it, kept also where its period is cut away; NULL where the log has the number.';
 COMMENT ON COLUMN billing.invoice.issued_at IS 'Business time of issue.';
 COMMENT ON COLUMN billing.invoice.paid_at IS 'Business time of payment.';
 COMMENT ON COLUMN billing.invoice.failed_at IS 'Business time of giving up; kept when it is paid late.';

@@ -70,5 +70,6 @@ billing_ops.resume_renewing,
 billing_ops.unpark,
 billing_ops.subscription_timeline,
 billing_ops.explain_invoice,
+billing_ops.check_integrity,
 billing_ops.replay_event
 TO billing_operator;

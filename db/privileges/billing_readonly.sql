@@ -88,5 +88,6 @@ GRANT SELECT (
 
 GRANT EXECUTE ON FUNCTION
 billing_ops.subscription_timeline,
-billing_ops.explain_invoice
+billing_ops.explain_invoice,
+billing_ops.check_integrity
 TO billing_readonly;

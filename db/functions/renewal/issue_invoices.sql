@@ -14,14 +14,15 @@ BEGIN
     INSERT INTO billing.invoice (
         customer_id, invoice_id, subscription_id, resource_id, kind, status, currency, total, credit_applied,
         period_start, period_end, opens_period, drives_status, plan_code, price_id, unit_amount, quantity,
-        lane, gateway_account_id, next_attempt_at, issued_at, paid_at
+        lane, gateway_account_id, next_attempt_at, opened_seq, issued_at, paid_at
     )
     SELECT
         r.customer_id, r.invoice_id, r.subscription_id, r.resource_id, 'RENEWAL',
         CASE WHEN r.credit = r.total THEN 'PAID' ELSE 'OPEN' END,
         r.currency, r.total, r.credit, r.period_start, r.period_end, true, true,
         r.plan_code, r.price_id, r.unit_amount, r.quantity, 'BACKLOG', r.gateway_account_id,
-        CASE WHEN r.credit < r.total THEN p_as_of END, p_as_of, CASE WHEN r.credit = r.total THEN p_as_of END
+        CASE WHEN r.credit < r.total THEN p_as_of END, r.event_seq + 1, p_as_of,
+        CASE WHEN r.credit = r.total THEN p_as_of END
     FROM unnest(p_renewals) AS r
     WHERE r.verdict = 'RENEW'
     ORDER BY r.customer_id, r.subscription_id;

@@ -1,0 +1,43 @@
+CREATE OR REPLACE FUNCTION billing.check_captured_money()
+RETURNS SETOF billing.violation
+LANGUAGE sql
+STABLE
+SET search_path = ''
+SET timezone = 'UTC'
+AS $function$
+    -- Locks:      nothing
+    -- Writes:     nothing
+    -- Raises:     nothing
+    -- Idempotent: yes
+    SELECT
+        'captured_money', 'BROKEN', c.customer_id, format('invoice %s', c.invoice_id),
+        format('captured %s, booked %s', c.captured, c.booked)
+    FROM (
+        SELECT
+            i.customer_id, i.invoice_id,
+            coalesce((
+                SELECT sum(r.amount)
+                FROM billing.payment_attempt AS a
+                INNER JOIN billing.payment_report AS r ON r.customer_id = a.customer_id AND r.attempt_id = a.attempt_id
+                WHERE a.customer_id = i.customer_id AND a.invoice_id = i.invoice_id AND a.status = 'SUCCEEDED'
+                  AND r.outcome = 'SUCCEEDED' AND r.verdict = 'APPLIED'
+            ), 0) AS captured,
+            i.amount_paid
+            + coalesce((
+                SELECT sum(e.amount)
+                FROM billing.credit_entry AS e
+                WHERE e.customer_id = i.customer_id AND e.invoice_id = i.invoice_id AND e.kind IN ('SURPLUS', 'LATE_PAYMENT')
+            ), 0)
+            + coalesce((
+                SELECT sum(k.amount)
+                FROM billing.reconciliation_case AS k
+                WHERE k.customer_id = i.customer_id AND k.invoice_id = i.invoice_id AND k.kind = 'LATE_PAYMENT'
+            ), 0) AS booked
+        FROM billing.invoice AS i
+        WHERE i.attempt_count > 0 OR i.amount_paid > 0
+    ) AS c
+    WHERE c.captured <> c.booked;
+$function$;
+
+COMMENT ON FUNCTION billing.check_captured_money IS
+'What gateways captured for an invoice is not what was booked for it: money was lost or invented.';

@@ -1,0 +1,20 @@
+CREATE OR REPLACE FUNCTION billing.check_overdue_renewals()
+RETURNS SETOF billing.violation
+LANGUAGE sql
+STABLE
+SET search_path = ''
+SET timezone = 'UTC'
+AS $function$
+    -- Locks:      nothing
+    -- Writes:     nothing
+    -- Raises:     nothing
+    -- Idempotent: yes
+    SELECT
+        'overdue_renewals', 'STUCK', s.customer_id, format('subscription %s', s.subscription_id),
+        format('due since %s', s.next_renewal_at)
+    FROM billing.subscription AS s
+    WHERE s.next_renewal_at < (SELECT billing.now()) - interval '1 day';
+$function$;
+
+COMMENT ON FUNCTION billing.check_overdue_renewals IS
+'A renewal is more than a day late and not parked: a period is about to be skipped because no worker renews.';
