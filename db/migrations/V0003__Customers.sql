@@ -10,10 +10,13 @@ PARALLEL SAFE
 SET search_path = ''
 AS $function$
     -- Runs of digits, alone or in groups parted by one space or hyphen; every series of whole groups is tried
-    -- against issuer prefix, length and the Luhn sum.
+    -- against issuer prefix, length and the Luhn sum. UUIDs are no card numbers, whatever their digits.
     SELECT EXISTS (
         SELECT 1
-        FROM regexp_matches(p_text, '[0-9]+(?:[ -][0-9]+)*', 'g') AS run (part)
+        FROM regexp_matches(
+            regexp_replace(p_text, '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}', '', 'gi'),
+            '[0-9]+(?:[ -][0-9]+)*', 'g'
+        ) AS run (part)
         CROSS JOIN LATERAL regexp_split_to_array(run.part[1], '[ -]') AS split (digit_groups)
         CROSS JOIN LATERAL generate_series(1, cardinality(split.digit_groups)) AS first_group (no)
         CROSS JOIN LATERAL generate_series(
