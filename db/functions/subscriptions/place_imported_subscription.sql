@@ -56,6 +56,7 @@ BEGIN
     );
     v_subscription.next_renewal_at := v_subscription.current_period_end;
     v_subscription.cancel_at_period_end := false;
+    v_subscription.pause_at_period_end := false;
     v_subscription.auto_renew := p_auto_renew;
     v_subscription.term_periods := CASE WHEN NOT p_auto_renew THEN coalesce(p_term_periods, 1) END;
     v_subscription.term_end_at := billing.period_boundary(
