@@ -13,6 +13,9 @@ import psycopg
 from psycopg import IsolationLevel
 from psycopg.rows import class_row
 
+# No more rights than a dashboard has.
+_READER = "SET LOCAL ROLE billing_readonly"
+
 # Boundary k is the local anchor and k intervals, in the subscription's zone. Every boundary from
 # the end of the first period on, up to now and up to the end or the first decline, opens a period.
 _RENEWALS = """
@@ -149,7 +152,13 @@ _EVENTS = """
 _PAST_DUE = """
     SELECT
         i.subscription_id, i.invoice_id, s.status AS subscription_status, d.code AS policy,
-        i.failure_count, i.last_failed_at, i.next_attempt_at
+        i.failure_count, i.last_failed_at, i.next_attempt_at,
+        EXISTS (
+            SELECT 1
+            FROM billing.payment_attempt AS a
+            WHERE a.customer_id = i.customer_id AND a.invoice_id = i.invoice_id
+              AND a.status IN ('STARTED', 'UNKNOWN', 'REQUIRES_ACTION', 'PROCESSING')
+        ) AS is_in_doubt
     FROM billing.invoice AS i
     INNER JOIN billing.subscription AS s
         ON s.customer_id = i.customer_id AND s.subscription_id = i.subscription_id
@@ -157,6 +166,14 @@ _PAST_DUE = """
     WHERE i.status = 'OPEN' AND i.failure_count > 0
     ORDER BY i.invoice_id
 """
+_LEFT_DUE = """
+    SELECT
+        (SELECT count(*) FROM billing.invoice AS i
+         WHERE i.status = 'OPEN' AND i.next_attempt_at <= (SELECT billing.now())),
+        (SELECT count(*) FROM billing.subscription AS s
+         WHERE s.next_renewal_at <= (SELECT billing.now()))
+"""
+_EXPONENTS = "SELECT c.code, c.exponent FROM billing.currency AS c"
 _CASES = """
     SELECT c.kind, count(*)
     FROM billing.reconciliation_case AS c
@@ -282,7 +299,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpaidInvoice:
-    """An open invoice that was declined at least once."""
+    """An open invoice that was declined at least once.
+
+    Attributes:
+        is_in_doubt: an attempt is under way or unknown, so that no next one is planned.
+    """
 
     subscription_id: int
     invoice_id: int
@@ -291,6 +312,7 @@ class UnpaidInvoice:
     failure_count: int
     last_failed_at: datetime
     next_attempt_at: datetime | None
+    is_in_doubt: bool
 
     @property
     def waits(self) -> timedelta | None:
@@ -304,17 +326,21 @@ class DatabaseBook:
 
     Attributes:
         now: business time.
+        exponents: digits of the minor unit by currency.
         unpaid: open invoices with a declined attempt.
         cases: open cases by kind.
         statuses: subscriptions by status.
         unsettled: attempts whose outcome is unknown and for which there is no case.
         declines: attempts that the gateway declined.
         recovered: invoices that were paid after a decline.
+        left_due: open invoices that could be attempted now.
+        left_renewable: subscriptions that could be renewed now.
         stale_reports: reports refused for their old claim or lower rank.
         stale_believed: attempts for which a report of an old claim was believed.
     """
 
     now: datetime
+    exponents: dict[str, int]
     renewals: Renewals
     invoices: tuple[Invoice, ...]
     attempts: tuple[Attempt, ...]
@@ -325,6 +351,8 @@ class DatabaseBook:
     unsettled: int
     declines: int
     recovered: int
+    left_due: int
+    left_renewable: int
     stale_reports: int
     stale_believed: tuple[int, ...]
 
@@ -333,7 +361,7 @@ def read_database_book(database_url: str) -> DatabaseBook:
     """Read it all in one snapshot, writing nothing.
 
     Args:
-        database_url: as a member of billing_readonly, or more.
+        database_url: as a member of billing_readonly.
 
     Raises:
         psycopg.Error: it cannot be read.
@@ -341,6 +369,7 @@ def read_database_book(database_url: str) -> DatabaseBook:
     with psycopg.connect(database_url, application_name="billing report") as connection:
         connection.isolation_level = IsolationLevel.REPEATABLE_READ
         connection.read_only = True
+        connection.execute(_READER)
         return _read(connection)
 
 
@@ -352,6 +381,7 @@ def read_unpaid(database_url: str) -> tuple[UnpaidInvoice, ...]:
     """
     with psycopg.connect(database_url, application_name="billing report") as connection:
         connection.read_only = True
+        connection.execute(_READER)
         return _unpaid(connection)
 
 
@@ -359,6 +389,7 @@ def _read(connection: psycopg.Connection[Any]) -> DatabaseBook:
     due, opened, invoices, missing, unasked, misplaced, twice, unbilled = _row(
         connection, _RENEWALS
     )
+    left_due, left_renewable = _row(connection, _LEFT_DUE)
     broken, not_advanced, parked = _row(connection, _CHAIN)
     stale_reports, stale_believed = _row(connection, _STALE)
     with connection.cursor(row_factory=class_row(Invoice)) as cursor:
@@ -369,6 +400,7 @@ def _read(connection: psycopg.Connection[Any]) -> DatabaseBook:
         event_rows = tuple(cursor.execute(_EVENTS))
     return DatabaseBook(
         now=_row(connection, "SELECT billing.now()")[0],
+        exponents=dict(connection.execute(_EXPONENTS).fetchall()),
         renewals=Renewals(
             due=due,
             opened=opened,
@@ -391,6 +423,8 @@ def _read(connection: psycopg.Connection[Any]) -> DatabaseBook:
         unsettled=_row(connection, _UNSETTLED)[0],
         declines=_row(connection, _DECLINES)[0],
         recovered=_row(connection, _RECOVERED)[0],
+        left_due=left_due,
+        left_renewable=left_renewable,
         stale_reports=stale_reports,
         stale_believed=tuple(stale_believed),
     )
