@@ -57,6 +57,10 @@ INSERT INTO billing.error_code (sqlstate, name, http_status, meaning) VALUES
 ('SB313', 'not_permitted', 409, 'Only an operator, or a plan that allows it, may do this.'),
 ('SB314', 'customer_not_active', 409, 'The customer is suspended or closed.'),
 ('SB315', 'no_cancellation_scheduled', 409, 'There is no scheduled cancellation to undo.'),
+('SB320', 'invoice_open', 409, 'An invoice of the subscription is open. Settle or void it first, or change at the end of the period.'),
+('SB321', 'change_pending', 409, 'A change waits for its payment. Wait for it, or take it back with undo_change.'),
+('SB322', 'no_change_pending', 409, 'There is no pending change to take back.'),
+('SB323', 'period_not_begun', 409, 'The current period was renewed early and has not begun. Try again once it has.'),
 ('SB401', 'try_again', 503, 'A lock or a resource was not to be had in time. The same call may succeed later.'),
 ('SB901', 'invariant_broken', 500, 'The engine found its own rows in a state that must not exist. Nothing was changed; call the operator.');
 

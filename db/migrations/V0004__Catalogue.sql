@@ -145,3 +145,6 @@ VALUES
 ('fixed_1357', '{24:00,72:00,120:00,168:00}', 'FIRST_FAILURE', 0, NULL, 'CANCELED', false, billing.now()),
 ('store_grace', '{24:00,72:00,120:00}', 'FIRST_FAILURE', 0, '168:00', 'EXPIRED', true, billing.now()),
 ('exponential', '{24:00,48:00,96:00,192:00}', 'PREVIOUS_FAILURE', 0, NULL, 'CANCELED', false, billing.now());
+
+CREATE TRIGGER time_zone_is_never_deleted BEFORE DELETE ON billing.time_zone
+FOR EACH ROW EXECUTE FUNCTION billing.refuse_change();

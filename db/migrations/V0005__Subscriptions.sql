@@ -62,6 +62,13 @@ CREATE TABLE billing.subscription (
     park_reason text,
     catch_up_run_id bigint,
     catch_up_periods integer NOT NULL DEFAULT 0,
+    pending_price_id bigint,
+    pending_quantity integer,
+    pending_from timestamptz,
+    pause_at_period_end boolean NOT NULL DEFAULT false,
+    paused_seconds_left bigint,
+    paused_seconds_total bigint,
+    paused_invoice_id bigint,
     created_at timestamptz NOT NULL,
     version bigint NOT NULL DEFAULT 1,
     event_seq bigint NOT NULL DEFAULT 0,
@@ -105,7 +112,22 @@ CREATE TABLE billing.subscription (
     CONSTRAINT parked_subscription_says_why CHECK ((parked_at IS NULL) = (park_reason IS NULL)),
     CONSTRAINT term_is_for_those_that_do_not_renew CHECK (auto_renew = (term_periods IS NULL)),
     CONSTRAINT term_is_positive CHECK (term_periods BETWEEN 1 AND 1200),
-    CONSTRAINT anchor_day_is_a_day_of_the_month CHECK (anchor_day BETWEEN 1 AND 31)
+    CONSTRAINT anchor_day_is_a_day_of_the_month CHECK (anchor_day BETWEEN 1 AND 31),
+    CONSTRAINT pending_change_is_to_a_price FOREIGN KEY (pending_price_id) REFERENCES billing.price (price_id),
+    CONSTRAINT pending_change_is_whole CHECK (
+        (pending_price_id IS NULL) = (pending_quantity IS NULL)
+        AND (pending_from IS NULL OR pending_price_id IS NOT NULL)
+        AND (pending_quantity IS NULL OR pending_quantity BETWEEN 1 AND 1000000)
+    ),
+    CONSTRAINT only_an_active_subscription_is_to_pause CHECK (
+        NOT pause_at_period_end OR status IN ('ACTIVE', 'PAST_DUE')
+    ),
+    CONSTRAINT paused_subscription_keeps_what_is_left CHECK (
+        (status = 'PAUSED') = (paused_seconds_left IS NOT NULL) OR status IN ('CANCELED', 'EXPIRED')
+    ),
+    CONSTRAINT time_left_names_its_invoice CHECK (
+        (paused_seconds_left > 0) IS NOT TRUE OR (paused_invoice_id IS NOT NULL AND paused_seconds_total > 0)
+    )
 );
 CREATE INDEX subscription_by_id ON billing.subscription (subscription_id);
 CREATE UNIQUE INDEX only_one_live_subscription_per_resource ON billing.subscription (customer_id, resource_id)
@@ -153,6 +175,17 @@ COMMENT ON COLUMN billing.subscription.parked_at IS
 COMMENT ON COLUMN billing.subscription.park_reason IS 'SQLSTATE and message of the failed renewal.';
 COMMENT ON COLUMN billing.subscription.catch_up_run_id IS 'Last renewal run that advanced it.';
 COMMENT ON COLUMN billing.subscription.catch_up_periods IS 'Periods that this run opened for it; a run stops at three.';
+COMMENT ON COLUMN billing.subscription.pending_price_id IS
+'Price that takes effect at the next boundary (on or after pending_from); NULL = none.';
+COMMENT ON COLUMN billing.subscription.pending_quantity IS 'Quantity that takes effect with pending_price_id.';
+COMMENT ON COLUMN billing.subscription.pending_from IS
+'Earliest boundary at which the pending change takes effect; NULL = the next one.';
+COMMENT ON COLUMN billing.subscription.pause_at_period_end IS 'True: it pauses at current_period_end instead of renewing.';
+COMMENT ON COLUMN billing.subscription.paused_seconds_left IS
+'Seconds of the paid period that were left when it paused, used up after it resumes.';
+COMMENT ON COLUMN billing.subscription.paused_seconds_total IS
+'Length in seconds of that period as it was priced, for prorating what is left.';
+COMMENT ON COLUMN billing.subscription.paused_invoice_id IS 'Invoice that covers the time that is left.';
 COMMENT ON COLUMN billing.subscription.created_at IS 'Business time of sign-up.';
 COMMENT ON COLUMN billing.subscription.version IS 'Number of the row version, for p_expected_version.';
 COMMENT ON COLUMN billing.subscription.event_seq IS 'Number of the last event about it and its invoices.';
@@ -311,3 +344,54 @@ CREATE TRIGGER subscription_event_is_append_only BEFORE UPDATE OR DELETE ON bill
 FOR EACH ROW EXECUTE FUNCTION billing.refuse_change();
 CREATE TRIGGER subscription_event_is_never_truncated BEFORE TRUNCATE ON billing.subscription_event
 FOR EACH STATEMENT EXECUTE FUNCTION billing.refuse_change();
+
+CREATE SEQUENCE billing.change_id_seq INCREMENT BY 64 MINVALUE 0 START WITH 64;
+
+CREATE TABLE billing.subscription_change (
+    customer_id bigint NOT NULL,
+    change_id bigint NOT NULL DEFAULT nextval('billing.change_id_seq'),
+    subscription_id bigint NOT NULL,
+    status text NOT NULL,
+    timing text NOT NULL,
+    payment_behavior text NOT NULL,
+    from_price_id bigint NOT NULL,
+    from_quantity integer NOT NULL,
+    to_price_id bigint NOT NULL,
+    to_quantity integer NOT NULL,
+    opens_period boolean NOT NULL,
+    base_invoice_id bigint,
+    effective_at timestamptz NOT NULL,
+    created_at timestamptz NOT NULL,
+    ended_at timestamptz,
+    CONSTRAINT subscription_change_pkey PRIMARY KEY (customer_id, change_id),
+    CONSTRAINT change_is_of_a_subscription_of_its_customer FOREIGN KEY (customer_id, subscription_id)
+    REFERENCES billing.subscription (customer_id, subscription_id),
+    CONSTRAINT change_is_from_a_price FOREIGN KEY (from_price_id) REFERENCES billing.price (price_id),
+    CONSTRAINT change_is_to_a_price FOREIGN KEY (to_price_id) REFERENCES billing.price (price_id),
+    CONSTRAINT change_status_is_known CHECK (status IN ('PENDING', 'APPLIED', 'VOID')),
+    CONSTRAINT change_timing_is_known CHECK (timing IN ('IMMEDIATE', 'NEXT_INVOICE', 'AT_PERIOD_END')),
+    CONSTRAINT change_behavior_is_known CHECK (payment_behavior IN ('PAY_FIRST', 'GRANT_FIRST')),
+    CONSTRAINT only_an_ended_change_has_an_end CHECK ((status = 'PENDING') = (ended_at IS NULL))
+);
+CREATE UNIQUE INDEX only_one_change_waits_for_payment ON billing.subscription_change (customer_id, subscription_id)
+WHERE status = 'PENDING';
+CREATE INDEX subscription_change_by_base ON billing.subscription_change (customer_id, base_invoice_id);
+CREATE INDEX subscription_change_by_subscription ON billing.subscription_change (customer_id, subscription_id);
+
+COMMENT ON TABLE billing.subscription_change IS
+'Changes of plan or quantity within a period. PENDING until their invoice is paid where payment comes first.';
+COMMENT ON COLUMN billing.subscription_change.customer_id IS 'Customer.';
+COMMENT ON COLUMN billing.subscription_change.change_id IS 'Change.';
+COMMENT ON COLUMN billing.subscription_change.subscription_id IS 'Subscription.';
+COMMENT ON COLUMN billing.subscription_change.status IS 'PENDING, APPLIED, or VOID (declined, withdrawn, or overtaken by a boundary).';
+COMMENT ON COLUMN billing.subscription_change.timing IS 'IMMEDIATE or NEXT_INVOICE.';
+COMMENT ON COLUMN billing.subscription_change.payment_behavior IS 'PAY_FIRST or GRANT_FIRST.';
+COMMENT ON COLUMN billing.subscription_change.from_price_id IS 'Price before.';
+COMMENT ON COLUMN billing.subscription_change.from_quantity IS 'Quantity before.';
+COMMENT ON COLUMN billing.subscription_change.to_price_id IS 'Price after.';
+COMMENT ON COLUMN billing.subscription_change.to_quantity IS 'Quantity after.';
+COMMENT ON COLUMN billing.subscription_change.opens_period IS 'True where the interval changes: the old period ends, a new one begins.';
+COMMENT ON COLUMN billing.subscription_change.base_invoice_id IS 'Invoice of the period that it changes; NULL in a trial.';
+COMMENT ON COLUMN billing.subscription_change.effective_at IS 'Instant from which old and new price are prorated.';
+COMMENT ON COLUMN billing.subscription_change.created_at IS 'Business time of the call.';
+COMMENT ON COLUMN billing.subscription_change.ended_at IS 'Business time at which it took effect or became void.';

@@ -35,6 +35,8 @@ CREATE TABLE billing.invoice (
     last_failed_at timestamptz,
     dunning_ends_at timestamptz,
     opened_seq bigint,
+    change_id bigint,
+    base_invoice_id bigint,
     issued_at timestamptz NOT NULL,
     paid_at timestamptz,
     failed_at timestamptz,
@@ -71,7 +73,10 @@ CREATE TABLE billing.invoice (
         failure_count >= 0 AND (failure_count = 0) = (first_failed_at IS NULL)
         AND (first_failed_at IS NULL) = (last_failed_at IS NULL)
     ),
-    CONSTRAINT dunning_of_an_open_invoice_ends CHECK (dunning_ends_at IS NULL OR status = 'OPEN')
+    CONSTRAINT dunning_of_an_open_invoice_ends CHECK (dunning_ends_at IS NULL OR status = 'OPEN'),
+    CONSTRAINT invoice_is_of_a_change_of_its_customer FOREIGN KEY (customer_id, change_id)
+    REFERENCES billing.subscription_change (customer_id, change_id),
+    CONSTRAINT change_invoice_names_its_change CHECK (kind <> 'CHANGE' OR change_id IS NOT NULL)
 );
 CREATE INDEX invoice_by_id ON billing.invoice (invoice_id);
 CREATE UNIQUE INDEX one_period_is_billed_once ON billing.invoice (customer_id, subscription_id, period_start)
@@ -79,6 +84,8 @@ WHERE opens_period AND status <> 'VOID';
 CREATE INDEX invoice_due ON billing.invoice (gateway_account_id, lane, next_attempt_at)
 WHERE status = 'OPEN' AND next_attempt_at IS NOT NULL;
 CREATE INDEX invoice_open_by_subscription ON billing.invoice (customer_id, subscription_id) WHERE status = 'OPEN';
+CREATE UNIQUE INDEX one_change_is_billed_once ON billing.invoice (customer_id, change_id) WHERE change_id IS NOT NULL;
+CREATE INDEX invoice_by_base ON billing.invoice (customer_id, base_invoice_id) WHERE base_invoice_id IS NOT NULL;
 CREATE INDEX invoice_dunning_over ON billing.invoice (dunning_ends_at)
 WHERE status = 'OPEN' AND dunning_ends_at IS NOT NULL;
 
@@ -124,6 +131,9 @@ COMMENT ON COLUMN billing.invoice.dunning_ends_at IS
 'Retries are spent; the policy ends the subscription at this time. NULL = the ladder goes on.';
 COMMENT ON COLUMN billing.invoice.opened_seq IS
 'Event number under which a renewal issued it, kept also where its period is cut away; NULL where the log has the number.';
+COMMENT ON COLUMN billing.invoice.change_id IS 'Change that a CHANGE invoice bills.';
+COMMENT ON COLUMN billing.invoice.base_invoice_id IS
+'Invoice of the period that a CHANGE invoice adjusts: what both were paid can be credited.';
 COMMENT ON COLUMN billing.invoice.issued_at IS 'Business time of issue.';
 COMMENT ON COLUMN billing.invoice.paid_at IS 'Business time of payment.';
 COMMENT ON COLUMN billing.invoice.failed_at IS 'Business time of giving up; kept when it is paid late.';
@@ -291,3 +301,50 @@ CREATE TRIGGER credit_entry_is_append_only BEFORE UPDATE OR DELETE ON billing.cr
 FOR EACH ROW EXECUTE FUNCTION billing.refuse_change();
 CREATE TRIGGER credit_entry_is_never_truncated BEFORE TRUNCATE ON billing.credit_entry
 FOR EACH STATEMENT EXECUTE FUNCTION billing.refuse_change();
+
+CREATE SEQUENCE billing.pending_line_id_seq INCREMENT BY 64 MINVALUE 0 START WITH 64;
+
+CREATE TABLE billing.pending_line (
+    customer_id bigint NOT NULL,
+    pending_line_id bigint NOT NULL DEFAULT nextval('billing.pending_line_id_seq'),
+    subscription_id bigint NOT NULL,
+    kind text NOT NULL,
+    description text NOT NULL,
+    amount bigint NOT NULL,
+    price_id bigint,
+    unit_amount bigint,
+    quantity integer,
+    seconds_billed bigint,
+    seconds_total bigint,
+    period_start timestamptz,
+    period_end timestamptz,
+    created_at timestamptz NOT NULL,
+    billed_on_invoice_id bigint,
+    dropped_at timestamptz,
+    CONSTRAINT pending_line_pkey PRIMARY KEY (customer_id, pending_line_id),
+    CONSTRAINT pending_line_is_of_a_subscription_of_its_customer FOREIGN KEY (customer_id, subscription_id)
+    REFERENCES billing.subscription (customer_id, subscription_id),
+    CONSTRAINT pending_line_kind_is_known CHECK (kind IN ('PRORATION', 'CARRIED')),
+    CONSTRAINT pending_line_goes_one_way CHECK (billed_on_invoice_id IS NULL OR dropped_at IS NULL)
+);
+CREATE INDEX pending_line_waiting ON billing.pending_line (customer_id, subscription_id)
+WHERE billed_on_invoice_id IS NULL AND dropped_at IS NULL;
+
+COMMENT ON TABLE billing.pending_line IS
+'Lines that wait for the next renewal: of changes with timing NEXT_INVOICE, and amounts below the minimum of a gateway.';
+COMMENT ON COLUMN billing.pending_line.customer_id IS 'Customer.';
+COMMENT ON COLUMN billing.pending_line.pending_line_id IS 'Line.';
+COMMENT ON COLUMN billing.pending_line.subscription_id IS 'Subscription on whose next invoice it will stand.';
+COMMENT ON COLUMN billing.pending_line.kind IS 'PRORATION or CARRIED.';
+COMMENT ON COLUMN billing.pending_line.description IS 'Text for people.';
+COMMENT ON COLUMN billing.pending_line.amount IS 'Minor units, negative for a credit.';
+COMMENT ON COLUMN billing.pending_line.price_id IS 'Price version.';
+COMMENT ON COLUMN billing.pending_line.unit_amount IS 'Price per unit in minor units.';
+COMMENT ON COLUMN billing.pending_line.quantity IS 'Quantity.';
+COMMENT ON COLUMN billing.pending_line.seconds_billed IS 'Numerator of the proration in seconds.';
+COMMENT ON COLUMN billing.pending_line.seconds_total IS 'Denominator of the proration in seconds.';
+COMMENT ON COLUMN billing.pending_line.period_start IS 'Start of the time paid for.';
+COMMENT ON COLUMN billing.pending_line.period_end IS 'End of the time paid for, exclusive.';
+COMMENT ON COLUMN billing.pending_line.created_at IS 'Business time at which it arose.';
+COMMENT ON COLUMN billing.pending_line.billed_on_invoice_id IS 'Invoice that took it up; NULL while it waits.';
+COMMENT ON COLUMN billing.pending_line.dropped_at IS 'When it was dropped because the subscription ended; NULL = not.';

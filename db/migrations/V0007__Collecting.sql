@@ -303,3 +303,19 @@ COMMENT ON COLUMN billing.reconciliation_case.opened_at IS 'Business time of ope
 COMMENT ON COLUMN billing.reconciliation_case.resolved_at IS 'Business time of resolution; NULL = open.';
 COMMENT ON COLUMN billing.reconciliation_case.resolved_by IS 'Who resolved it.';
 COMMENT ON COLUMN billing.reconciliation_case.resolution IS 'How and why.';
+
+CREATE TABLE billing.attempt_cap (
+    brand text NOT NULL,
+    span interval NOT NULL,
+    most integer NOT NULL,
+    CONSTRAINT attempt_cap_pkey PRIMARY KEY (brand, span),
+    CONSTRAINT cap_is_positive CHECK (most > 0 AND span > '0 seconds')
+);
+COMMENT ON TABLE billing.attempt_cap IS
+'How often card networks let a declined charge be tried again. Filled from db/reference/attempt_cap.sql.';
+COMMENT ON COLUMN billing.attempt_cap.brand IS 'Card brand in lower case; "*" for a brand that is not listed or not known.';
+COMMENT ON COLUMN billing.attempt_cap.span IS 'Any span of this length.';
+COMMENT ON COLUMN billing.attempt_cap.most IS 'Most declined tries of one invoice on one method within it.';
+
+CREATE TRIGGER webhook_event_is_never_deleted BEFORE DELETE ON billing.webhook_event
+FOR EACH ROW EXECUTE FUNCTION billing.refuse_change();

@@ -350,3 +350,111 @@ CREATE TYPE billing.next_period AS (
 );
 COMMENT ON TYPE billing.next_period IS
 'A claimed subscription with its verdict, the terms from its boundary on (changes: a pending change takes effect) and the period that would follow. full_start before period_start makes a stub.';
+
+CREATE TYPE billing.plan_change AS (
+    customer_id bigint,
+    subscription_id bigint,
+    change_id bigint,
+    timing text,
+    payment_behavior text,
+    from_price_id bigint,
+    from_plan_code text,
+    from_unit_amount bigint,
+    from_quantity integer,
+    to_price_id bigint,
+    to_plan_code text,
+    to_plan_name text,
+    to_unit_amount bigint,
+    to_quantity integer,
+    currency text,
+    opens_period boolean,
+    base_invoice_id bigint,
+    effective_at timestamptz,
+    period_end timestamptz,
+    seconds_left bigint,
+    seconds_total bigint,
+    creditable bigint
+);
+COMMENT ON TYPE billing.plan_change IS
+'A change of plan or quantity, all decided: prices in minor units, seconds of the period that are left and its length as priced, and how much may be credited at most.';
+
+CREATE TYPE billing.period_value AS (
+    base_invoice_id bigint,
+    currency text,
+    seconds_left bigint,
+    seconds_total bigint,
+    unit_amount bigint,
+    quantity integer,
+    creditable bigint
+);
+COMMENT ON TYPE billing.period_value IS
+'What is left of a billed period: seconds, price per unit in minor units, quantity, and how much may be credited at most.';
+
+CREATE TYPE billing.priced_line AS (
+    line_no integer,
+    kind text,
+    description text,
+    amount bigint,
+    price_id bigint,
+    unit_amount bigint,
+    quantity integer,
+    seconds_billed bigint,
+    seconds_total bigint,
+    period_start timestamptz,
+    period_end timestamptz
+);
+COMMENT ON TYPE billing.priced_line IS 'A line before it stands on an invoice, with what its amount was computed from.';
+
+CREATE TYPE billing.price_migration AS (
+    currency text,
+    subscriptions bigint,
+    amount_before numeric,
+    amount_after numeric,
+    difference numeric
+);
+COMMENT ON TYPE billing.price_migration IS
+'What a price migration means per currency: subscriptions, and sums per period in minor units.';
+
+CREATE TYPE billing.price_migrant AS (
+    customer_id bigint,
+    subscription_id bigint,
+    currency text,
+    quantity integer,
+    old_amount bigint,
+    new_price_id bigint,
+    new_amount bigint
+);
+COMMENT ON TYPE billing.price_migrant IS 'A subscription that a price migration takes along, with both prices in minor units.';
+
+CREATE TYPE billing.timeline_entry AS (
+    at timestamptz,
+    event_seq bigint,
+    what text,
+    actor text,
+    invoice_id bigint,
+    attempt_id bigint,
+    amount bigint,
+    currency text,
+    detail jsonb
+);
+COMMENT ON TYPE billing.timeline_entry IS
+'One entry of the history of a subscription: at in business time, amount in minor units, event_seq where it has a number.';
+
+CREATE TYPE billing.explained_line AS (
+    line_no integer,
+    description text,
+    amount bigint,
+    formula text,
+    recomputed bigint
+);
+COMMENT ON TYPE billing.explained_line IS
+'A line of an invoice with the formula that gives its amount and the result of computing it again; both in minor units.';
+CREATE TYPE billing.violation AS (
+    check_name text,
+    severity text,
+    customer_id bigint,
+    object text,
+    detail text
+);
+COMMENT ON TYPE billing.violation IS
+'One broken promise. severity: BROKEN (money or service is wrong), STUCK (something waits that nothing will move) or WARNING.';

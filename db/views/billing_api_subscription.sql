@@ -7,7 +7,7 @@ SELECT
     s.quantity,
     s.status,
     s.current_period_start,
-    s.current_period_end,
+    nullif(s.current_period_end, 'infinity') AS current_period_end,
     s.cancel_at_period_end,
     coalesce(
         (
@@ -60,7 +60,8 @@ COMMENT ON COLUMN billing_api.subscription.quantity IS 'Units, for example seats
 COMMENT ON COLUMN billing_api.subscription.status IS
 'INCOMPLETE, TRIALING, ACTIVE, PAST_DUE, PAUSED, CANCELED or EXPIRED. The last two are final.';
 COMMENT ON COLUMN billing_api.subscription.current_period_start IS 'Start of the last opened period, inclusive.';
-COMMENT ON COLUMN billing_api.subscription.current_period_end IS 'End of the last opened period, exclusive.';
+COMMENT ON COLUMN billing_api.subscription.current_period_end IS
+'End of the last opened period, exclusive; NULL before the first and while paused.';
 COMMENT ON COLUMN billing_api.subscription.cancel_at_period_end IS
 'True: it ends at current_period_end instead of renewing.';
 COMMENT ON COLUMN billing_api.subscription.pending_plan_code IS
