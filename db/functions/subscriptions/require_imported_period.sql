@@ -16,6 +16,7 @@ AS $function$
 -- Raises:     SB101 no instant, not a boundary of the anchor, or a period that has ended
 -- Idempotent: yes
 DECLARE
+    v_about integer;
     v_start_no integer;
 BEGIN
     IF p_current_period_start IS NULL OR NOT isfinite(p_current_period_start) OR NOT isfinite(p_anchor_at)
@@ -27,9 +28,13 @@ BEGIN
             MESSAGE = 'p_current_period_start must be an instant in whole seconds, not before p_anchor_at and not after p_as_of';
     END IF;
 
+    -- A month counts as 30 days here and a year as 365.25: off by less than a fortieth.
+    v_about := floor(
+        extract(epoch FROM p_current_period_start - p_anchor_at) / extract(epoch FROM p_price.period_length)
+    );
     SELECT k
     INTO v_start_no
-    FROM generate_series(0, 4000) AS k
+    FROM generate_series(greatest(0, v_about - v_about / 40 - 2), v_about + v_about / 40 + 2) AS k
     WHERE billing.period_boundary(p_anchor_at AT TIME ZONE p_time_zone, p_time_zone, p_price.period_length, k)
         >= p_current_period_start
     ORDER BY k
