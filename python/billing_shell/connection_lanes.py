@@ -6,12 +6,19 @@ takes the connection that became free last, whatever the number of the others.
 """
 
 import asyncio
+import importlib.util
 import ssl
+import sys
 from collections.abc import AsyncIterator, Awaitable
 from functools import partial
 from typing import Protocol
 
 import httpx
+
+# httpcore asks for this module several times per call. What is not installed is looked for in all
+# directories each time, unless it is known to be missing.
+if importlib.util.find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 
 class ConnectionLanes(httpx.AsyncBaseTransport):

@@ -12,6 +12,11 @@ from pathlib import Path
 from typing import NoReturn
 
 CRASH_POINTS = {
+    "slots_reserved": "the throttle has granted slots, and no attempt is started for them",
+    "attempts_started": "attempts are committed, and nothing of them is sent",
+    "request_sent": "a charge is on its way, and its answer is not read",
+    "answer_received": "an answer is in hand, and nothing of it is recorded",
+    "settled": "a batch of answers is recorded, and nobody has been told",
     "relay_acknowledged": "the broker has acknowledged a batch, and nothing of it is marked yet",
 }
 """Every crash point by name, with what has happened by then."""
