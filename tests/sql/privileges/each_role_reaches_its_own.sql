@@ -27,7 +27,7 @@ FROM (VALUES
     ('billing_app', 'SELECT * FROM billing.invoice', 'an internal system reads no table'),
     ('billing_app', 'SELECT billing_worker.renew_due(10)', 'does not renew'),
     ('billing_app', $$SELECT billing_ops.pause_collecting()$$, 'and stops nothing'),
-    ('billing_app', $$UPDATE billing_api.subscription SET quantity = 2$$, 'nor changes anything through a view'),
+    ('billing_app', $$UPDATE billing_api.customer SET status = 'CLOSED'$$, 'nor changes anything through a view'),
     ('billing_worker', $$SELECT billing_api.grant_credit(64, 100, 'USD', 'gift', 'g2')$$, 'a worker gives no credit'),
     ('billing_worker', 'SELECT billing_ops.resume_renewing()', 'and lifts no stop'),
     ('billing_relay', 'SELECT billing_worker.renew_due(10)', 'a relay does not renew'),

@@ -49,7 +49,7 @@ SELECT results_eq(
     $$VALUES ('CANCELED', '2027-01-19 07:30:42Z'::timestamptz)$$, 'one that is past due ends now'
 );
 SELECT is(
-    (SELECT i.status FROM billing_api.invoice AS i INNER JOIN billing_api.subscription AS s USING (subscription_id)
+    (SELECT i.status FROM billing_api.invoice AS i INNER JOIN billing_api.subscription AS s ON i.subscription_id = s.subscription_id
      WHERE s.resource_ref = 'past_due'), 'VOID', 'and its debt is void'
 );
 SELECT billing_test.subscription(64, 'TRIAL', 'trialing');
@@ -83,7 +83,8 @@ SELECT results_eq(
 );
 SELECT billing_worker.renew_due(100, '2027-02-15Z');
 SELECT is(
-    (SELECT s.status || ' ' || count(i.*) FROM billing_api.subscription AS s INNER JOIN billing_api.invoice AS i USING (subscription_id)
+    (SELECT s.status || ' ' || count(i.*)
+     FROM billing_api.subscription AS s INNER JOIN billing_api.invoice AS i ON s.subscription_id = i.subscription_id
      WHERE s.resource_ref = 'boundary' GROUP BY s.status), 'CANCELED 1', 'and no new period is invoiced'
 );
 -- Now, on the way out: nothing more is invoiced; what was flagged ended at its boundary.

@@ -34,7 +34,8 @@ SELECT is(
 SELECT billing_api.cancel_subscription(s.subscription_id, p_unused_time => 'CREDIT', p_as_of => '2027-04-11Z')
 FROM billing_api.subscription AS s WHERE s.resource_ref = 'open';
 SELECT results_eq(
-    'SELECT b.balance, e.kind, e.amount FROM billing.credit_balance AS b INNER JOIN billing.credit_entry AS e USING (customer_id, entry_seq)',
+    $$SELECT b.balance, e.kind, e.amount FROM billing.credit_balance AS b
+      INNER JOIN billing.credit_entry AS e USING (customer_id, entry_seq)$$,
     $$VALUES (3266::bigint, 'RETURNED', 3266::bigint)$$, 'which comes back, once'
 );
 

@@ -77,8 +77,8 @@ SELECT billing_api.cancel_subscription(s.subscription_id) FROM billing_api.subsc
 SELECT is(s.status, 'INCOMPLETE', 'once it has ended there may be another')
 FROM billing_api.create_subscription(64, 'BASIC', 'k8', 'live') AS s;
 SELECT is(
-    (SELECT count(*) FROM billing.subscription AS s INNER JOIN billing.resource AS r USING (customer_id, resource_id)
-     WHERE r.external_ref = 'default'), 2::bigint, 'no resource named means the resource default'
+    (SELECT count(*) FROM billing_api.subscription AS s WHERE s.resource_ref = 'default'), 2::bigint,
+    'no resource named means the resource default'
 );
 
 -- Suspended.

@@ -47,7 +47,7 @@ SELECT lives_ok(
     'an operator may always'
 );
 SELECT is(
-    (SELECT e.actor FROM billing.subscription_event AS e INNER JOIN billing_api.subscription AS s USING (subscription_id)
+    (SELECT e.actor FROM billing.subscription_event AS e INNER JOIN billing_api.subscription AS s ON e.subscription_id = s.subscription_id
      WHERE s.resource_ref = 'helped' AND e.event_seq = 1),
     'billing_operator', 'and the log says who it was'
 );

@@ -7,14 +7,25 @@ SELECT billing_test.plan();
 CREATE TEMPORARY TABLE shop_order (order_id integer PRIMARY KEY, subscription_id bigint NOT NULL);
 CREATE TEMPORARY TABLE before AS SELECT billing_test.fingerprint() AS rows;
 
-SAVEPOINT order_is_placed;
-INSERT INTO shop_order SELECT 1, s.subscription_id FROM billing_api.create_subscription(64, 'BASIC', 'order-1') AS s;
-SELECT is((SELECT count(*) FROM shop_order AS o INNER JOIN billing_api.subscription AS s USING (subscription_id)), 1::bigint,
-    'an order and its subscription are written together'
+CREATE FUNCTION pg_temp.place_order(p_is_in_stock boolean)
+RETURNS void
+LANGUAGE plpgsql
+AS $function$
+BEGIN
+    INSERT INTO shop_order SELECT 1, s.subscription_id FROM billing_api.create_subscription(64, 'BASIC', 'order-1') AS s;
+    IF NOT p_is_in_stock THEN
+        RAISE EXCEPTION USING ERRCODE = 'P0001', MESSAGE = 'out of stock';
+    END IF;
+END;
+$function$;
+
+SELECT throws_ok('SELECT pg_temp.place_order(false)', 'P0001', 'out of stock', 'the caller takes its order back');
+SELECT is(billing_test.fingerprint(), (SELECT b.rows FROM before AS b), 'no row of billing is left, no key and no event');
+SELECT pg_temp.place_order(true);
+SELECT results_eq(
+    'SELECT s.status FROM shop_order AS o INNER JOIN billing_api.subscription AS s ON o.subscription_id = s.subscription_id',
+    $$VALUES ('INCOMPLETE')$$, 'with the same key the order and its subscription are written together'
 );
-ROLLBACK TO SAVEPOINT order_is_placed;
-SELECT is_empty('TABLE shop_order', 'when the caller takes it back, the order is gone');
-SELECT is(billing_test.fingerprint(), (SELECT b.rows FROM before AS b), 'and no row of billing is left, no key and no event');
 
 SELECT * FROM finish();
 ROLLBACK;
