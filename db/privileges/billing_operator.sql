@@ -29,7 +29,8 @@ billing_ops.outbox_lag,
 billing_ops.blocked_event,
 billing_ops.stuck_attempts,
 billing_ops.parked,
-billing_ops.open_cases
+billing_ops.open_cases,
+billing_ops.api_key
 TO billing_operator;
 
 GRANT EXECUTE ON FUNCTION
@@ -71,5 +72,8 @@ billing_ops.unpark,
 billing_ops.subscription_timeline,
 billing_ops.explain_invoice,
 billing_ops.check_integrity,
-billing_ops.replay_event
+billing_ops.replay_event,
+billing_ops.create_api_key,
+billing_ops.rotate_api_key,
+billing_ops.revoke_api_key
 TO billing_operator;

@@ -29,7 +29,8 @@ billing_ops.outbox_lag,
 billing_ops.blocked_event,
 billing_ops.stuck_attempts,
 billing_ops.parked,
-billing_ops.open_cases
+billing_ops.open_cases,
+billing_ops.api_key
 TO billing_readonly;
 
 GRANT SELECT ON
@@ -91,3 +92,8 @@ billing_ops.subscription_timeline,
 billing_ops.explain_invoice,
 billing_ops.check_integrity
 TO billing_readonly;
+
+GRANT SELECT (
+    api_key_id, name, scopes, customer_id, replaces_api_key_id, created_at, created_by, rotated_at, expires_at,
+    revoked_at, revoked_by
+) ON billing.api_key TO billing_readonly;

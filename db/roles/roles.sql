@@ -13,6 +13,7 @@ BEGIN
         'billing_app',      -- calls billing_api
         'billing_worker',   -- calls billing_worker and drives the queue
         'billing_relay',    -- publishes the outbox
+        'billing_http',     -- the HTTP door: finds out who calls, stores webhooks
         'billing_operator', -- runbook actions
         'billing_readonly'  -- looks
     ] LOOP

@@ -15,7 +15,8 @@ AS $function$
 -- Raises:     SB101 malformed key, SB305 used with other arguments, SB401 its first call was dropped meanwhile,
 --             SB901 taken without an answer
 -- Idempotent: yes
--- A second call with the same key waits here for the first one to commit or to roll back.
+-- A second call with the same key waits here for the first one to commit or to roll back. The setting billing.replayed
+-- tells the rest of the transaction that an answer came from store.
 DECLARE
     v_hash CONSTANT text := encode(sha256(convert_to(p_arguments::text, 'UTF8')), 'hex');
     v_stored billing.idempotency_key;
@@ -56,6 +57,7 @@ BEGIN
             MESSAGE = format('a key of %s is stored without its answer', p_operation);
     END IF;
 
+    PERFORM set_config('billing.replayed', 'true', true);
     RETURN v_stored.response;
 END;
 $function$;

@@ -24,7 +24,14 @@ INSERT INTO may_read_the_wall_clock VALUES
 ('billing.take_outbox_leases', 'leases'),
 ('billing_worker.lease_outbox', 'leases and retries of the outbox'),
 ('billing_worker.confirm_outbox', 'leases and retries of the outbox'),
-('billing_ops.replay_event', 'retries of the outbox');
+('billing_ops.replay_event', 'retries of the outbox'),
+('billing_ops.create_api_key', 'keys end by the wall clock'),
+('billing_ops.rotate_api_key', 'keys end by the wall clock'),
+('billing_ops.revoke_api_key', 'keys end by the wall clock'),
+('billing_worker.authenticate_api_key', 'keys end by the wall clock'),
+('billing.renewal_metrics', 'billing_run tells people when it ran'),
+('billing.attempt_metrics', 'leases'),
+('billing.outbox_metrics', 'leases, and the lag of the outbox');
 
 -- Bodies without comments and texts. billing.now() is the business clock itself.
 CREATE TEMPORARY VIEW reads_a_clock AS

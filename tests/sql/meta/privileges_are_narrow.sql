@@ -4,7 +4,7 @@ SELECT plan(7);
 
 CREATE TEMPORARY VIEW caller AS
 SELECT role FROM unnest(ARRAY[
-    'billing_app', 'billing_worker', 'billing_relay', 'billing_operator', 'billing_readonly', 'public'
+    'billing_app', 'billing_worker', 'billing_relay', 'billing_http', 'billing_operator', 'billing_readonly', 'public'
 ]) AS role;
 
 CREATE TEMPORARY VIEW our_schema AS

@@ -17,8 +17,9 @@ $$, 'an internal system and an operator may call all of billing_api');
 SELECT is_empty($$
     SELECT f.name FROM our_function AS f
     WHERE f.nspname = 'billing_worker'
-      AND NOT (has_function_privilege('billing_worker', f.oid, 'execute') OR has_function_privilege('billing_relay', f.oid, 'execute'))
-$$, 'a worker or a relay may call each function of billing_worker');
+      AND NOT (has_function_privilege('billing_worker', f.oid, 'execute') OR has_function_privilege('billing_relay', f.oid, 'execute')
+              OR has_function_privilege('billing_http', f.oid, 'execute'))
+$$, 'a worker, a relay or the HTTP door may call each function of billing_worker');
 
 SELECT is_empty($$
     SELECT f.name FROM our_function AS f
@@ -37,7 +38,8 @@ SELECT is_empty($$
       AND NOT has_table_privilege(r.role, c.oid, 'SELECT')
       AND (r.role, c.oid::regclass::text) NOT IN (
           ('billing_readonly', 'billing.customer_contact'), ('billing_readonly', 'billing.payment_method'),
-          ('billing_readonly', 'billing.payment_attempt'), ('billing_readonly', 'billing.webhook_event')
+          ('billing_readonly', 'billing.payment_attempt'), ('billing_readonly', 'billing.webhook_event'),
+          ('billing_readonly', 'billing.api_key')
       )
 $$, 'every view is seen by those it is for, and every table by a reader, except what is personal or secret');
 
