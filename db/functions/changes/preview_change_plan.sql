@@ -15,7 +15,7 @@ SET timezone = 'UTC'
 AS $function$
 -- Locks:      as change_plan, until the caller's transaction ends
 -- Writes:     nothing: the block that carries out the change is rolled back
--- Raises:     as change_plan
+-- Raises:     as change_plan; SB901 inside only, to roll the block back
 -- Idempotent: yes
 -- The real function, rolled back, so that preview and execution cannot differ. Only ids differ: sequences do not go back.
 DECLARE

@@ -18,7 +18,7 @@ SET timezone = 'UTC'
 AS $function$
 -- Locks:      nothing
 -- Writes:     resource, subscription, subscription_period, invoice, subscription_event, outbox_event
--- Raises:     as import_subscription
+-- Raises:     as import_subscription; SB301 the resource has a live subscription
 -- Idempotent: no; the caller is, by key
 DECLARE
     v_plan billing.plan := billing.require_plan(p_plan_code);
