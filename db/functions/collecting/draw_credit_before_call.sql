@@ -14,16 +14,17 @@ AS $function$
 -- due is sent in the next round.
 DECLARE
     v_judgements billing.judgement[] := '{}';
-    v_invoice billing.invoice;
-    v_drawn bigint;
-BEGIN
-    FOR v_invoice IN
-        SELECT i.*
+    v_invoices billing.invoice[] := ARRAY(
+        SELECT i
         FROM unnest(p_triage) AS t
         INNER JOIN billing.invoice AS i ON i.customer_id = t.customer_id AND i.invoice_id = t.invoice_id
         WHERE t.way = 'CREDIT'
         ORDER BY i.customer_id, i.currency, i.issued_at, i.invoice_id
-    LOOP
+    );
+    v_invoice billing.invoice;
+    v_drawn bigint;
+BEGIN
+    FOREACH v_invoice IN ARRAY v_invoices LOOP
         SELECT least(b.balance, v_invoice.amount_due)
         INTO v_drawn
         FROM billing.credit_balance AS b

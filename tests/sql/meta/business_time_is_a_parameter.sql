@@ -29,6 +29,7 @@ INSERT INTO may_read_the_wall_clock VALUES
 ('billing_ops.rotate_api_key', 'keys end by the wall clock'),
 ('billing_ops.revoke_api_key', 'keys end by the wall clock'),
 ('billing_worker.authenticate_api_key', 'keys end by the wall clock'),
+('billing.check_stuck', 'leases, and the retries of webhooks'),
 ('billing.renewal_metrics', 'billing_run tells people when it ran'),
 ('billing.attempt_metrics', 'leases'),
 ('billing.outbox_metrics', 'leases, and the lag of the outbox');
