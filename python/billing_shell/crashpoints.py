@@ -54,6 +54,15 @@ def _from_environment() -> _Armed | None:
 _armed = _from_environment()
 
 
+def armed(name: str) -> bool:
+    """Tells whether it is this crash point that the process stands still at.
+
+    Args:
+        name: a key of CRASH_POINTS.
+    """
+    return _armed is not None and _armed.name == name
+
+
 def reach(name: str) -> None:
     """Marks the place of a crash point. Returns at once unless it is the one asked for.
 

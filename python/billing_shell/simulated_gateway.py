@@ -39,6 +39,7 @@ from urllib.parse import quote
 
 import httpx
 
+from billing_shell import crashpoints
 from billing_shell.connection_lanes import ConnectionLanes
 from billing_shell.gateway import (
     ChargeRequest,
@@ -110,6 +111,15 @@ class _Finding:
     action_expires_at: datetime | None = None
 
 
+async def _mark_sent(event: str, _info: object) -> None:
+    if event == "http11.send_request_body.complete":
+        crashpoints.reach("request_sent")
+
+
+# Tracing costs time at every call; only the test that kills a process there pays it.
+_SEND_EXTENSIONS = {"trace": _mark_sent} if crashpoints.armed("request_sent") else {}
+
+
 class SimulatedGateway:
     """One merchant account at a simulated gateway; a `Gateway`.
 
@@ -144,6 +154,7 @@ class SimulatedGateway:
                 "Idempotency-Key": request.idempotency_key,
             },
             timeout=_time_limits(timeout),
+            extensions=_SEND_EXTENSIONS,
         )
         answer = await self._exchange(sent, timeout)
         finding = answer if isinstance(answer, _Finding) else _of_charge(request, answer)
