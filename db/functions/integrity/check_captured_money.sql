@@ -1,14 +1,19 @@
-CREATE OR REPLACE FUNCTION billing.check_captured_money()
+CREATE OR REPLACE FUNCTION billing.check_captured_money(
+    p_customers bigint[] DEFAULT NULL
+)
 RETURNS SETOF billing.violation
-LANGUAGE sql
+LANGUAGE plpgsql
 STABLE
 SET search_path = ''
 SET timezone = 'UTC'
+SET plan_cache_mode = force_custom_plan
 AS $function$
-    -- Locks:      nothing
-    -- Writes:     nothing
-    -- Raises:     nothing
-    -- Idempotent: yes
+-- Locks:      nothing
+-- Writes:     nothing
+-- Raises:     nothing
+-- Idempotent: yes
+BEGIN
+    RETURN QUERY
     SELECT
         'captured_money', 'BROKEN', c.customer_id, format('invoice %s', c.invoice_id),
         format('captured %s, booked %s', c.captured, c.booked)
@@ -34,9 +39,10 @@ AS $function$
                 WHERE k.customer_id = i.customer_id AND k.invoice_id = i.invoice_id AND k.kind = 'LATE_PAYMENT'
             ), 0) AS booked
         FROM billing.invoice AS i
-        WHERE i.attempt_count > 0 OR i.amount_paid > 0
+        WHERE (i.attempt_count > 0 OR i.amount_paid > 0) AND (p_customers IS NULL OR i.customer_id = ANY (p_customers))
     ) AS c
     WHERE c.captured <> c.booked;
+END;
 $function$;
 
 COMMENT ON FUNCTION billing.check_captured_money IS

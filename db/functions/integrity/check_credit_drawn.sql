@@ -1,14 +1,19 @@
-CREATE OR REPLACE FUNCTION billing.check_credit_drawn()
+CREATE OR REPLACE FUNCTION billing.check_credit_drawn(
+    p_customers bigint[] DEFAULT NULL
+)
 RETURNS SETOF billing.violation
-LANGUAGE sql
+LANGUAGE plpgsql
 STABLE
 SET search_path = ''
 SET timezone = 'UTC'
+SET plan_cache_mode = force_custom_plan
 AS $function$
-    -- Locks:      nothing
-    -- Writes:     nothing
-    -- Raises:     nothing
-    -- Idempotent: yes
+-- Locks:      nothing
+-- Writes:     nothing
+-- Raises:     nothing
+-- Idempotent: yes
+BEGIN
+    RETURN QUERY
     SELECT
         'credit_drawn', 'BROKEN', i.customer_id, format('invoice %s', i.invoice_id),
         format('applied %s, ledger %s', i.credit_applied, e.amount)
@@ -18,7 +23,8 @@ AS $function$
         FROM billing.credit_entry AS x
         WHERE x.customer_id = i.customer_id AND x.invoice_id = i.invoice_id AND x.kind IN ('DRAWN', 'RETURNED')
     ) AS e
-    WHERE i.credit_applied <> e.amount;
+    WHERE i.credit_applied <> e.amount AND (p_customers IS NULL OR i.customer_id = ANY (p_customers));
+END;
 $function$;
 
 COMMENT ON FUNCTION billing.check_credit_drawn IS

@@ -1,14 +1,19 @@
-CREATE OR REPLACE FUNCTION billing.check_current_period()
+CREATE OR REPLACE FUNCTION billing.check_current_period(
+    p_customers bigint[] DEFAULT NULL
+)
 RETURNS SETOF billing.violation
-LANGUAGE sql
+LANGUAGE plpgsql
 STABLE
 SET search_path = ''
 SET timezone = 'UTC'
+SET plan_cache_mode = force_custom_plan
 AS $function$
-    -- Locks:      nothing
-    -- Writes:     nothing
-    -- Raises:     nothing
-    -- Idempotent: yes
+-- Locks:      nothing
+-- Writes:     nothing
+-- Raises:     nothing
+-- Idempotent: yes
+BEGIN
+    RETURN QUERY
     SELECT
         'current_period', 'BROKEN', s.customer_id, format('subscription %s', s.subscription_id),
         format('current period ends at %s, timeline at %s', s.current_period_end, p.period_end)
@@ -20,8 +25,10 @@ AS $function$
         ORDER BY x.period_start DESC
         LIMIT 1
     ) AS p ON true
-    WHERE (s.current_period_kind, s.current_period_start, s.current_period_end)
+    WHERE (p_customers IS NULL OR s.customer_id = ANY (p_customers))
+      AND (s.current_period_kind, s.current_period_start, s.current_period_end)
         IS DISTINCT FROM (p.kind, p.period_start, p.period_end);
+END;
 $function$;
 
 COMMENT ON FUNCTION billing.check_current_period IS

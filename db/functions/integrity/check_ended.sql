@@ -1,14 +1,19 @@
-CREATE OR REPLACE FUNCTION billing.check_ended()
+CREATE OR REPLACE FUNCTION billing.check_ended(
+    p_customers bigint[] DEFAULT NULL
+)
 RETURNS SETOF billing.violation
-LANGUAGE sql
+LANGUAGE plpgsql
 STABLE
 SET search_path = ''
 SET timezone = 'UTC'
+SET plan_cache_mode = force_custom_plan
 AS $function$
-    -- Locks:      nothing
-    -- Writes:     nothing
-    -- Raises:     nothing
-    -- Idempotent: yes
+-- Locks:      nothing
+-- Writes:     nothing
+-- Raises:     nothing
+-- Idempotent: yes
+BEGIN
+    RETURN QUERY
     SELECT
         'ended', 'BROKEN', s.customer_id, format('subscription %s', s.subscription_id),
         format('ended at %s, but %s', s.ended_at, x.what)
@@ -28,7 +33,8 @@ AS $function$
         WHERE i.customer_id = s.customer_id AND i.subscription_id = s.subscription_id AND i.status = 'VOID'
           AND a.started_at > i.voided_at
     ) AS x
-    WHERE s.ended_at IS NOT NULL;
+    WHERE s.ended_at IS NOT NULL AND (p_customers IS NULL OR s.customer_id = ANY (p_customers));
+END;
 $function$;
 
 COMMENT ON FUNCTION billing.check_ended IS

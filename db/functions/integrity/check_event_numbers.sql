@@ -1,14 +1,19 @@
-CREATE OR REPLACE FUNCTION billing.check_event_numbers()
+CREATE OR REPLACE FUNCTION billing.check_event_numbers(
+    p_customers bigint[] DEFAULT NULL
+)
 RETURNS SETOF billing.violation
-LANGUAGE sql
+LANGUAGE plpgsql
 STABLE
 SET search_path = ''
 SET timezone = 'UTC'
+SET plan_cache_mode = force_custom_plan
 AS $function$
-    -- Locks:      nothing
-    -- Writes:     nothing
-    -- Raises:     nothing
-    -- Idempotent: yes
+-- Locks:      nothing
+-- Writes:     nothing
+-- Raises:     nothing
+-- Idempotent: yes
+BEGIN
+    RETURN QUERY
     SELECT
         'event_numbers', 'BROKEN', s.customer_id, format('subscription %s', s.subscription_id),
         format('event_seq %s, numbers known %s, last %s', s.event_seq, n.known, n.last_seq)
@@ -29,7 +34,8 @@ AS $function$
             WHERE i.customer_id = s.customer_id AND i.subscription_id = s.subscription_id AND i.opened_seq IS NOT NULL
         ) AS x
     ) AS n
-    WHERE n.known <> s.event_seq OR n.last_seq <> s.event_seq;
+    WHERE (n.known <> s.event_seq OR n.last_seq <> s.event_seq) AND (p_customers IS NULL OR s.customer_id = ANY (p_customers));
+END;
 $function$;
 
 COMMENT ON FUNCTION billing.check_event_numbers IS
