@@ -13,7 +13,7 @@ AS $function$
 -- A loop: credit that came after the invoice was issued is rare, and each draw depends on the one before. What remains
 -- due is sent in the next round.
 DECLARE
-    v_judgements billing.judgement[] := '{}';
+    v_judgements billing.judgement[] := '{}'::billing.judgement[];
     v_invoices billing.invoice[] := ARRAY(
         SELECT i
         FROM unnest(p_triage) AS t
