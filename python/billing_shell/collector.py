@@ -208,6 +208,6 @@ class Collector:
             # There is no more, whatever was counted.
             self._due = DueCount()
         else:
-            interactive = sum(claim.interactive for claim in claims)
+            interactive = sum(claim.lane is Lane.INTERACTIVE for claim in claims)
             self._due.interactive = max(0, self._due.interactive - interactive)
             self._due.backlog = max(0, self._due.backlog - (len(claims) - interactive))

@@ -1,7 +1,8 @@
 """The dispatcher: sends claimed requests, each at a slot of the throttle and within its lease.
 
-A request that misses its slot waits for another one. What is older than its lease is not sent: by
-then somebody else may ask about it.
+A request gets its connection as soon as it is claimed, and waits for its slot with that in hand, so
+that a slow handshake delays no arrival. One that misses its slot waits for another. What is older
+than its lease is not sent: by then somebody else may ask about it.
 """
 
 import asyncio
@@ -14,19 +15,20 @@ import structlog
 
 from billing_shell.breaker import Breaker
 from billing_shell.clocks import lease_clock
-from billing_shell.gateway import ChargeRequest, ChargeResult
+from billing_shell.gateway import ChargeRequest, ChargeResult, Gate, NotSentError
 from billing_shell.settler import Settler
 from billing_shell.throttle import Lane, Slot, Throttle, ThrottleUnavailableError
 
 RATE_LIMITED = "rate_limited"
 
 _PAUSE_WITHOUT_RETRY_AFTER = Decimal(1)
+# A server may have closed a connection that was silent for longer.
+_LONGEST_SILENCE = 5.0
 
 _log = structlog.get_logger(__name__)
 
-
-Call = Callable[[ChargeRequest, float], Awaitable[ChargeResult]]
-"""Asks the gateway, for at most so many seconds."""
+Call = Callable[[ChargeRequest, float, Gate], Awaitable[ChargeResult]]
+"""Asks the gateway: what, for at most how many seconds, and through which gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,44 @@ class Claim:
     timeout: float
 
     @property
-    def interactive(self) -> bool:
-        """Whether a person waits for it."""
-        return self.request.lane == Lane.INTERACTIVE.name
+    def lane(self) -> Lane:
+        """Who waits for it."""
+        return Lane[self.request.lane]
+
+
+class _SilentTooLongError(NotSentError):
+    """A connection stood idle before its gate; the call begins anew on another."""
+
+
+class _Ticket:
+    """A claim on its way: at first without a slot, until one is assigned or it is turned away."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self._verdict: asyncio.Future[Slot | str] = asyncio.get_running_loop().create_future()
+
+    def settle(self, verdict: Slot | str) -> None:
+        """Assigns a slot, or says why it is not sent."""
+        self._verdict.set_result(verdict)
+
+    async def slot(self) -> Slot:
+        """Waits for a slot.
+
+        Raises:
+            NotSentError: it is turned away.
+        """
+        try:
+            async with asyncio.timeout(_LONGEST_SILENCE):
+                verdict = await asyncio.shield(self._verdict)
+        except TimeoutError as error:
+            raise _SilentTooLongError("silent_too_long") from error
+        if isinstance(verdict, str):
+            raise NotSentError(verdict)
+        return verdict
+
+    def renew(self) -> None:
+        """Makes it wait for another slot."""
+        self._verdict = asyncio.get_running_loop().create_future()
 
 
 class Dispatcher:
@@ -76,55 +113,47 @@ class Dispatcher:
         self._breaker = breaker
         self._settler = settler
         self._give_back = give_back
-        self._waiting: dict[bool, deque[Claim]] = {True: deque(), False: deque()}
+        self._waiting: dict[Lane, deque[_Ticket]] = {lane: deque() for lane in Lane}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
-    def under_way(self) -> int:
-        """Requests that have a slot and no answer yet."""
+    def in_flight(self) -> int:
+        """Requests that are claimed and not answered."""
         return len(self._tasks)
 
     @property
-    def in_flight(self) -> int:
-        """Requests that are claimed and not answered: under way, or waiting for a slot."""
-        return self.under_way + self.waiting()
+    def under_way(self) -> int:
+        """Requests that have a slot, and no answer yet."""
+        return len(self._tasks) - self.waiting()
 
     def waiting(self, lane: Lane | None = None) -> int:
         """Requests that wait for a slot."""
-        if lane is None:
-            return sum(map(len, self._waiting.values()))
-        return len(self._waiting[lane is Lane.INTERACTIVE])
+        return sum(map(len, self._waiting.values())) if lane is None else len(self._waiting[lane])
 
     def add(self, claims: Iterable[Claim]) -> None:
-        """Takes claimed requests, to be sent at slots that `use` brings."""
+        """Takes claimed requests; they wait for slots that `use` brings."""
         for claim in claims:
-            self._waiting[claim.interactive].append(claim)
+            ticket = _Ticket(claim)
+            self._waiting[claim.lane].append(ticket)
+            task = asyncio.create_task(self._send(ticket))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
 
     def use(self, slots: Sequence[Slot]) -> None:
         """Assigns slots to the requests that wait, interactive ones first, oldest first."""
         for slot in slots:
-            lane = self._waiting[True] or self._waiting[False]
+            lane = self._waiting[Lane.INTERACTIVE] or self._waiting[Lane.BACKLOG]
             if not lane:
                 return
-            task = asyncio.create_task(self._send(lane.popleft(), slot))
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            lane.popleft().settle(slot)
 
     def drop_expired(self) -> None:
         """Gives back what waits for a slot and is too old to be sent."""
         now = lease_clock()
-        expired: list[Claim] = []
-        for interactive, lane in self._waiting.items():
-            old = [claim for claim in lane if claim.send_before <= now]
-            if old:
-                expired += old
-                self._waiting[interactive] = deque(
-                    claim for claim in lane if claim.send_before > now
-                )
-        self._return(expired, "lease_lapsed")
+        self._turn_away(lambda ticket: ticket.claim.send_before <= now, "lease_lapsed")
 
     async def finish(self, stop: asyncio.Event) -> None:
-        """Waits until nothing is under way, or until told to stop."""
+        """Waits until nothing is in flight, or until told to stop."""
         stopped = asyncio.create_task(stop.wait())
         try:
             while self._tasks and not stopped.done():
@@ -140,42 +169,68 @@ class Dispatcher:
             be looked up.
         """
         deadline = lease_clock() + seconds
-        while self.in_flight:
-            unsent = [*self._waiting[True], *self._waiting[False]]
-            self._waiting = {True: deque(), False: deque()}
-            self._return(unsent, "worker_stopped")
+        while self._tasks:
+            self._turn_away(lambda _: True, "worker_stopped")
             left = deadline - lease_clock()
             if left <= 0:
                 for task in self._tasks:
                     task.cancel()
                 return False
-            if self._tasks:
-                await asyncio.wait(self._tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(self._tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         return True
 
-    async def _send(self, claim: Claim, slot: Slot) -> None:
-        request = claim.request
-        usable = await slot.reached()
-        if lease_clock() >= claim.send_before:
-            self._return([claim], "lease_lapsed")
-            return
-        if not usable:
-            self._waiting[claim.interactive].append(claim)
-            return
-        if self._breaker.permits(self.under_way - 1) == 0:
-            self._return([claim], "breaker_open")
-            return
-        result = await self._call(request, claim.timeout)
+    async def _send(self, ticket: _Ticket) -> None:
+        claim = ticket.claim
+
+        async def gate() -> None:
+            await self._pass(ticket)
+
+        while True:
+            try:
+                result = await self._call(claim.request, claim.timeout, gate)
+            except _SilentTooLongError:
+                continue
+            except NotSentError as error:
+                self._give_back(claim.request, error.reason)
+                return
+            break
+        # It may have ended before it came to the gate.
+        self._forget(ticket)
         self._breaker.record(result)
         self._settler.report(result)
         if result.code == RATE_LIMITED:
             await self._pause(result.retry_after or _PAUSE_WITHOUT_RETRY_AFTER)
 
-    def _return(self, claims: Sequence[Claim], reason: str) -> None:
-        if claims:
-            _log.warning("requests_given_back", reason=reason, requests=len(claims))
-        for claim in claims:
-            self._give_back(claim.request, reason)
+    async def _pass(self, ticket: _Ticket) -> None:
+        """Returns when the call may be sent, at its slot; raises NotSentError if it must not."""
+        while True:
+            slot = await ticket.slot()
+            usable = await slot.reached()
+            if lease_clock() >= ticket.claim.send_before:
+                raise NotSentError("lease_lapsed")
+            if self._breaker.permits(self.under_way - 1) == 0:
+                raise NotSentError("breaker_open")
+            if usable:
+                return
+            ticket.renew()
+            self._waiting[ticket.claim.lane].append(ticket)
+
+    def _turn_away(self, condition: Callable[[_Ticket], bool], reason: str) -> None:
+        turned_away = 0
+        for lane, tickets in self._waiting.items():
+            chosen = [ticket for ticket in tickets if condition(ticket)]
+            if chosen:
+                self._waiting[lane] = deque(t for t in tickets if not condition(t))
+                turned_away += len(chosen)
+            for ticket in chosen:
+                ticket.settle(reason)
+        if turned_away:
+            _log.warning("requests_given_back", reason=reason, requests=turned_away)
+
+    def _forget(self, ticket: _Ticket) -> None:
+        tickets = self._waiting[ticket.claim.lane]
+        if ticket in tickets:
+            tickets.remove(ticket)
 
     async def _pause(self, seconds: Decimal) -> None:
         _log.warning("rate_limited", retry_after_seconds=float(seconds))

@@ -7,7 +7,7 @@ protocol and translates between the two. It decides nothing: which outcome moves
 database's business.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -117,22 +117,47 @@ class WebhookReader(Protocol):
         ...
 
 
+class NotSentError(Exception):
+    """A gate did not let a call through: nothing of it was sent.
+
+    Attributes:
+        reason: why, as a code.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+Gate = Callable[[], Awaitable[None]]
+"""Awaited by an adapter once a connection stands, right before the first byte of the call is sent,
+so that the call arrives when its slot is, however long connecting took."""
+
+
+async def open_gate() -> None:
+    """Lets a call through at once."""
+
+
 class Gateway(Protocol):
     """One merchant account at one gateway.
 
-    Neither call raises for anything that the network or the gateway does; a cancellation of the
-    calling task does pass through, and leaves the attempt to be looked up. No call is ever retried
-    inside an adapter: each takes one slot of the throttle.
+    Neither call raises for anything that the network or the gateway does. What the gate raises
+    passes through, and so does a cancellation of the calling task, which leaves the attempt to be
+    looked up. No call is ever retried inside an adapter: each takes one slot of the throttle.
     """
 
-    async def charge(self, request: ChargeRequest, *, timeout: float) -> ChargeResult:
-        """Send the stored request, byte by byte the same at every send, for at most `timeout` s.
+    async def charge(
+        self, request: ChargeRequest, *, timeout: float, gate: Gate = open_gate
+    ) -> ChargeResult:
+        """Send the stored request, byte by byte the same at every send.
 
-        Never answers NOT_FOUND.
+        Waits for the answer for at most `timeout` seconds from the gate. Never answers NOT_FOUND.
         """
         ...
 
-    async def look_up(self, request: ChargeRequest, *, timeout: float) -> ChargeResult:
+    async def look_up(
+        self, request: ChargeRequest, *, timeout: float, gate: Gate = open_gate
+    ) -> ChargeResult:
         """Ask what became of it, by the gateway's payment id if known, else by our reference.
 
         Never answers NOT_ATTEMPTED: a look-up that errs says nothing about the payment, and is

@@ -24,7 +24,7 @@ from typing import Any, LiteralString, NoReturn
 import psycopg
 
 from billing_shell.cli import main as billing
-from billing_shell.gateway import ChargeRequest, ChargeResult
+from billing_shell.gateway import ChargeRequest, ChargeResult, Gate, open_gate
 from billing_shell.renewer import Renewer
 from billing_shell.simulated_gateway import SimulatedGateway
 
@@ -119,9 +119,10 @@ def _send_under_random_keys() -> None:
         request: ChargeRequest,
         *,
         timeout: float,  # noqa: ASYNC109  as in what it replaces
+        gate: Gate = open_gate,
     ) -> ChargeResult:
         other = replace(request, idempotency_key=f"random-{uuid.uuid4()}")
-        return await charge(self, other, timeout=timeout)
+        return await charge(self, other, timeout=timeout, gate=gate)
 
     SimulatedGateway.charge = charge_under_a_random_key  # type: ignore[method-assign]
 

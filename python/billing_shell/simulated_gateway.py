@@ -44,10 +44,12 @@ from billing_shell.connection_lanes import ConnectionLanes
 from billing_shell.gateway import (
     ChargeRequest,
     ChargeResult,
+    Gate,
     Outcome,
     Source,
     UnreadableWebhookError,
     WebhookEvent,
+    open_gate,
 )
 from billing_shell.webhook_signature import verify
 
@@ -111,13 +113,24 @@ class _Finding:
     action_expires_at: datetime | None = None
 
 
-async def _mark_sent(event: str, _info: object) -> None:
-    if event == "http11.send_request_body.complete":
-        crashpoints.reach("request_sent")
+class _Passage:
+    """Leads one request through its gate, told by the transport how far it is.
 
+    The limit begins anew behind the gate: what came before was not the gateway's time.
+    """
 
-# Tracing costs time at every call; only the test that kills a process there pays it.
-_SEND_EXTENSIONS = {"trace": _mark_sent} if crashpoints.armed("request_sent") else {}
+    def __init__(self, gate: Gate, limit: asyncio.Timeout, seconds: float) -> None:
+        self._gate = gate
+        self._limit = limit
+        self._seconds = seconds
+
+    async def __call__(self, event: str, _info: object) -> None:
+        if event == "http11.send_request_headers.started":
+            self._limit.reschedule(None)
+            await self._gate()
+            self._limit.reschedule(asyncio.get_running_loop().time() + self._seconds)
+        elif event == "http11.send_request_body.complete":
+            crashpoints.reach("request_sent")
 
 
 class SimulatedGateway:
@@ -140,8 +153,10 @@ class SimulatedGateway:
             transport=ConnectionLanes(_CONNECTIONS, _IDLE_SECONDS),
         )
 
-    async def charge(self, request: ChargeRequest, *, timeout: float) -> ChargeResult:
-        """Send the stored request for at most `timeout` seconds; see `Gateway.charge`."""
+    async def charge(
+        self, request: ChargeRequest, *, timeout: float, gate: Gate = open_gate
+    ) -> ChargeResult:
+        """Send the stored request; see `Gateway.charge`."""
         if _KEY.fullmatch(request.idempotency_key) is None:
             finding = _Finding(Outcome.NOT_ATTEMPTED, "unsendable_request")
             return _result(request, finding, Source.SEND)
@@ -154,14 +169,15 @@ class SimulatedGateway:
                 "Idempotency-Key": request.idempotency_key,
             },
             timeout=_time_limits(timeout),
-            extensions=_SEND_EXTENSIONS,
         )
-        answer = await self._exchange(sent, timeout)
+        answer = await self._exchange(sent, timeout, gate)
         finding = answer if isinstance(answer, _Finding) else _of_charge(request, answer)
         return _result(request, finding, Source.SEND)
 
-    async def look_up(self, request: ChargeRequest, *, timeout: float) -> ChargeResult:
-        """Ask what became of it for at most `timeout` seconds; see `Gateway.look_up`."""
+    async def look_up(
+        self, request: ChargeRequest, *, timeout: float, gate: Gate = open_gate
+    ) -> ChargeResult:
+        """Ask what became of it; see `Gateway.look_up`."""
         if not _can_be_looked_up(request):
             finding = _Finding(Outcome.UNKNOWN, "unsendable_request")
             return _result(request, finding, Source.LOOKUP)
@@ -170,7 +186,7 @@ class SimulatedGateway:
         else:
             path = f"/v1/charges?reference={quote(request.idempotency_key, safe='')}"
         sent = self._client.build_request("GET", path, timeout=_time_limits(timeout))
-        answer = await self._exchange(sent, timeout)
+        answer = await self._exchange(sent, timeout, gate)
         finding = answer if isinstance(answer, _Finding) else _of_look_up(request, answer)
         return _result(request, finding, Source.LOOKUP)
 
@@ -178,9 +194,12 @@ class SimulatedGateway:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _exchange(self, request: httpx.Request, timeout: float) -> _Answer | _Finding:
+    async def _exchange(
+        self, request: httpx.Request, timeout: float, gate: Gate
+    ) -> _Answer | _Finding:
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) as limit:
+                request.extensions["trace"] = _Passage(gate, limit, timeout)
                 return await self._send(request)
         except (httpx.ConnectError, httpx.ConnectTimeout):
             return _Finding(Outcome.NOT_ATTEMPTED, "connection_refused")

@@ -20,7 +20,7 @@ from billing_shell.clocks import ClockGuard
 from billing_shell.collector import Collector
 from billing_shell.database import Database
 from billing_shell.dispatcher import Dispatcher
-from billing_shell.gateway import ChargeRequest, ChargeResult, Gateway, Outcome, Source
+from billing_shell.gateway import ChargeRequest, ChargeResult, Gate, Gateway, Outcome, Source
 from billing_shell.gateway_accounts import AccountWatch, GatewayAccount
 from billing_shell.housekeeping import Retention, keep_house
 from billing_shell.job_queue import JobQueue, PeriodicTask
@@ -257,11 +257,11 @@ class Worker:
         if self._gateway is None:
             self._gateway = ADAPTERS[account.adapter](self._options.gateway_url)
 
-    async def _charge(self, request: ChargeRequest, seconds: float) -> ChargeResult:
-        return await self._known_gateway().charge(request, timeout=seconds)
+    async def _charge(self, request: ChargeRequest, seconds: float, gate: Gate) -> ChargeResult:
+        return await self._known_gateway().charge(request, timeout=seconds, gate=gate)
 
-    async def _look_up(self, request: ChargeRequest, seconds: float) -> ChargeResult:
-        return await self._known_gateway().look_up(request, timeout=seconds)
+    async def _look_up(self, request: ChargeRequest, seconds: float, gate: Gate) -> ChargeResult:
+        return await self._known_gateway().look_up(request, timeout=seconds, gate=gate)
 
     def _known_gateway(self) -> Gateway:
         if self._gateway is None:
