@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -354,6 +355,32 @@ def demo(
             )
         )
     raise typer.Exit(code)
+
+
+@app.command()
+def doctor(
+    *,
+    since: Annotated[
+        datetime | None,
+        typer.Option(help="Only customers about whom something was written since, UTC."),
+    ] = None,
+    most: Annotated[int, typer.Option(help="Violations to show per check.", min=1)] = 20,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check every promise over all rows, and say what is wrong; exit code 1 if something is."""
+    from billing_shell.doctor import examine
+
+    settings = _settings()
+    with _reported(as_json=as_json), _database(settings, data_dir) as url:
+        found = examine(url, None if since is None else since.replace(tzinfo=UTC))
+    if as_json:
+        _print_json(found.document())
+    else:
+        for line in found.lines(most):
+            typer.echo(line)
+    if not found.healthy:
+        raise typer.Exit(Exit.FAILED)
 
 
 def main() -> None:

@@ -12,12 +12,12 @@ AS $function$
 -- Writes:     nothing
 -- Raises:     nothing
 -- Idempotent: yes
--- Days of the outbox are dropped in time: what was logged before the oldest day that is left cannot be missed. A number
--- of a subscription may be without an event, one of a customer may not.
+-- Days of the outbox are dropped in time: what was logged before the oldest event that is left cannot be missed. A
+-- number of a subscription may be without an event, one of a customer may not.
 DECLARE
     v_since timestamptz;
 BEGIN
-    SELECT min(o.created_at) + interval '1 minute' INTO v_since FROM billing.outbox_event AS o;
+    SELECT min(o.created_at) INTO v_since FROM billing.outbox_event AS o;
 
     RETURN QUERY
     SELECT
