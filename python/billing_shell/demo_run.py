@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import psycopg
 
+from billing_shell.bell import Bell
 from billing_shell.books.database_book import UnpaidInvoice, read_unpaid
 from billing_shell.demo_display import Display
 from billing_shell.demo_processes import DemoError, DemoProcess, Fleet, Gateway, StandStill
@@ -36,11 +37,15 @@ _HANG_SECONDS = 5
 # Shorter than the first look-up's delay, so that by then a payment is found.
 _SEARCH_LAG_SECONDS = 20
 _SETTLE_WINDOW = timedelta(minutes=1)
+# For as long the gateway remembers a key, and ours is sent again for nine tenths of it. Short, so
+# that what it answers by a stored error for ever is given up within the run.
+_KEY_LIFETIME = timedelta(hours=1)
 
 _PATIENCE_SECONDS = 60.0
 _SIGNAL_SECONDS = 90.0
-# When outcomes are asked for again, and unanswered charges sent again: three rounds fit in.
-_DOUBTS = (timedelta(seconds=30), timedelta(minutes=2), *[timedelta(minutes=15)] * 14)
+# When outcomes are asked for again, and unanswered charges sent again, until well after their keys
+# have lapsed.
+_DOUBTS = (timedelta(seconds=30), timedelta(minutes=2), *[timedelta(minutes=15)] * 8)
 
 _IN_USE = "SELECT EXISTS (SELECT 1 FROM billing.customer)"
 _MARK = "SELECT billing_ops.mark_test_database()"
@@ -48,7 +53,8 @@ _SET_CLOCK = "SELECT billing_ops.set_clock(%s)"
 _CREATE_ACCOUNT = """
     SELECT billing_ops.create_gateway_account(
         p_code => %(code)s, p_adapter => 'simulated', p_request_timeout => %(timeout)s,
-        p_lease_margin => %(margin)s, p_settle_window => %(settle_window)s
+        p_lease_margin => %(margin)s, p_key_lifetime => %(key_lifetime)s,
+        p_settle_window => %(settle_window)s
     )
 """
 _SET_RATE = """
@@ -170,6 +176,7 @@ class DemoRun:
         self._prepare(len(rows.subscriptions))
         self._import(rows)
         self._watch = self._running.enter_context(Watch(self._around.database_url))
+        self._bell = self._running.enter_context(Bell(self._around.database_url))
         self._fleet = self._make_fleet()
 
         self._move_clock(RENEWED_AT)
@@ -197,6 +204,7 @@ class DemoRun:
             "seed": self._around.seed,
             "hang": _HANG_SECONDS,
             "search-lag": _SEARCH_LAG_SECONDS,
+            "key-lifetime": _KEY_LIFETIME.total_seconds(),
         }
         return Gateway(
             self._around.ledger,
@@ -221,6 +229,7 @@ class DemoRun:
             "code": ACCOUNT,
             "timeout": timedelta(seconds=_REQUEST_SECONDS),
             "margin": margin,
+            "key_lifetime": _KEY_LIFETIME,
             "settle_window": _SETTLE_WINDOW,
         }
         with self._as("billing_operator") as operator:
@@ -275,11 +284,13 @@ class DemoRun:
             for number in range(2, self._around.workers + 1):
                 self._workers.append(self._running.enter_context(self._fleet.worker(number)))
             first = self._running.enter_context(self._fleet.worker(1, still))
+            self._bell.ring("renew")
             step.say(f"waiting for {still.point}")
             self._kill(first, "worker", still)
             with self._as("billing_readonly") as reader:
                 claimed = reader.execute(_CLAIMED).fetchall()
             self._workers.append(self._running.enter_context(self._fleet.worker(1)))
+            self._bell.ring("renew")
         return claimed
 
     def _crash_point(self) -> str:
@@ -347,6 +358,7 @@ class DemoRun:
                 if self._watch.unsettled() == 0:
                     return
                 self._move_clock(self._now + pause)
+                self._bell.ring("reconcile", ACCOUNT)
                 self._wait_until_quiet(title, show)
             left = self._watch.unsettled()
             if left:
