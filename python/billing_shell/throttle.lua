@@ -26,13 +26,14 @@ local now = time[1] * SECOND + time[2]
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 
 local state = redis.call('HMGET', KEYS[1],
-    'run', 'last', 'paused_until', 'backlog_until', 'interactive_until', 'streak', 'left_out')
+    'run', 'last', 'paused_until', 'backlog_until', 'interactive_until', 'streak', 'left_out', 'granted')
 local last = tonumber(state[2])
 local paused_until = tonumber(state[3]) or 0
 local backlog_until = tonumber(state[4]) or 0         -- until when backlog counts as waiting
 local interactive_until = tonumber(state[5]) or 0     -- until when interactive calls count as waiting
 local streak = tonumber(state[6]) or 0                -- interactive slots since the last one left to backlog
 local left_out = state[7] or ''                       -- slots that interactive calls left to backlog
+local granted = tonumber(state[8]) or 0               -- since the state was last lost; for people to look at
 
 -- Without a past that can be trusted, the last second counts as fully used. So it is after a lost key, after a restart
 -- or fail-over (what was reserved last may not have reached the disk or the replica), and when the clock went back.
@@ -101,7 +102,8 @@ redis.call('HSET', KEYS[1],
     'backlog_until', string.format('%.0f', backlog_until),
     'interactive_until', string.format('%.0f', interactive_until),
     'streak', streak,
-    'left_out', table.concat(kept, ','))
+    'left_out', table.concat(kept, ','),
+    'granted', string.format('%.0f', granted + #slots))
 
 local reply = { now, wait, math.max(paused_until - now, 0) }
 for index, at in ipairs(slots) do

@@ -140,6 +140,49 @@ def connect(url: str) -> Redis:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ThrottleState:
+    """How the throttle of one operation of one account stands, to be looked at.
+
+    Attributes:
+        granted: slots since it last lost its state.
+        reserved_ahead: seconds from now to the last slot that was reserved, 0 if that is past.
+        paused: seconds for which everybody is paused.
+    """
+
+    granted: int
+    reserved_ahead: float
+    paused: float
+
+
+async def look_at(client: Redis, account: str, operation: str) -> ThrottleState:
+    """Reads how a throttle stands, and reserves nothing.
+
+    Args:
+        client: from `connect`.
+        account: code of the gateway account.
+        operation: `charge`, `look_up` or `refund`.
+
+    Raises:
+        ThrottleUnavailableError: Redis did not answer.
+    """
+    try:
+        seconds, microseconds = await client.time()
+        fields = await cast(
+            "Awaitable[list[bytes | None]]",
+            client.hmget(_key(account, operation), ["granted", "last", "paused_until"]),
+        )
+    except (RedisError, OSError) as error:
+        raise ThrottleUnavailableError(f"Redis tells nothing: {error}") from error
+    now = int(seconds) * _MICROSECOND + int(microseconds)
+    granted, last, paused_until = (float(value or 0) for value in fields)
+    return ThrottleState(
+        granted=int(granted),
+        reserved_ahead=max(last - now, 0) / _MICROSECOND,
+        paused=max(paused_until - now, 0) / _MICROSECOND,
+    )
+
+
 class Throttle:
     """The slots of one operation of one gateway account.
 
@@ -172,7 +215,7 @@ class Throttle:
         if not 0 <= jitter <= _WIDEST_JITTER:
             raise ValueError(f"jitter must be 0 to {_WIDEST_JITTER} seconds, not {jitter}")
         self._client = client
-        self._key = f"billing:throttle:{account}:{operation}"
+        self._key = _key(account, operation)
         self._jitter = jitter
         self._clock = _ServerClock()
         self._pause = _Pause()
@@ -288,6 +331,10 @@ class Throttle:
             return before, reply, time.monotonic()
         except (RedisError, OSError) as error:
             raise ThrottleUnavailableError(f"Redis grants no slots: {error}") from error
+
+
+def _key(account: str, operation: str) -> str:
+    return f"billing:throttle:{account}:{operation}"
 
 
 class _ServerClock:
