@@ -69,6 +69,7 @@ CREATE TABLE billing.database_identity (
     key_prefix text NOT NULL,
     shard smallint NOT NULL DEFAULT 0,
     is_test boolean NOT NULL DEFAULT false,
+    system_identifier bigint NOT NULL,
     created_at timestamptz NOT NULL DEFAULT date_trunc('second', pg_catalog.now()),
     CONSTRAINT database_identity_pkey PRIMARY KEY (only_one),
     CONSTRAINT there_is_one_identity CHECK (only_one),
@@ -83,10 +84,15 @@ COMMENT ON COLUMN billing.database_identity.key_prefix IS
 COMMENT ON COLUMN billing.database_identity.shard IS
 'Shard number. Ids step by 64 from it, so that an id names its shard.';
 COMMENT ON COLUMN billing.database_identity.is_test IS 'A test database has a clock that can be set, and no live gateway account.';
+COMMENT ON COLUMN billing.database_identity.system_identifier IS
+'Of the server that it was made or adopted on, from pg_control_system(). On another one it is a copy, and sends nothing until billing_ops.adopt_database says of what kind.';
 COMMENT ON COLUMN billing.database_identity.created_at IS 'When the schema was first applied, by the wall clock.';
 
-INSERT INTO billing.database_identity (key_prefix)
-VALUES (substr(md5(gen_random_uuid()::text), 1, 8));
+INSERT INTO billing.database_identity (key_prefix, system_identifier)
+SELECT
+    substr(md5(gen_random_uuid()::text), 1, 8) AS key_prefix,
+    c.system_identifier
+FROM pg_catalog.pg_control_system() AS c;
 
 CREATE TABLE billing.test_clock (
     only_one boolean NOT NULL DEFAULT true,

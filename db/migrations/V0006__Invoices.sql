@@ -15,6 +15,7 @@ CREATE TABLE billing.invoice (
     amount_paid bigint NOT NULL DEFAULT 0,
     carried bigint NOT NULL DEFAULT 0,
     amount_due bigint NOT NULL GENERATED ALWAYS AS (total - credit_applied - amount_paid - carried) STORED,
+    amount_refunded bigint NOT NULL DEFAULT 0,
     period_start timestamptz,
     period_end timestamptz,
     opens_period boolean NOT NULL,
@@ -34,6 +35,7 @@ CREATE TABLE billing.invoice (
     first_failed_at timestamptz,
     last_failed_at timestamptz,
     dunning_ends_at timestamptz,
+    dunning_policy_id bigint,
     opened_seq bigint,
     change_id bigint,
     base_invoice_id bigint,
@@ -41,12 +43,15 @@ CREATE TABLE billing.invoice (
     paid_at timestamptz,
     failed_at timestamptz,
     voided_at timestamptz,
+    forgiven_by text,
     CONSTRAINT invoice_pkey PRIMARY KEY (customer_id, invoice_id),
     CONSTRAINT invoice_belongs_to_a_customer FOREIGN KEY (customer_id) REFERENCES billing.customer (customer_id),
     CONSTRAINT invoice_is_of_a_subscription_of_its_customer FOREIGN KEY (customer_id, subscription_id)
     REFERENCES billing.subscription (customer_id, subscription_id),
     CONSTRAINT invoice_is_paid_with_a_method_of_its_customer FOREIGN KEY (customer_id, payment_method_id)
     REFERENCES billing.payment_method (customer_id, payment_method_id),
+    CONSTRAINT manual_invoice_follows_a_dunning_policy FOREIGN KEY (dunning_policy_id)
+    REFERENCES billing.dunning_policy (dunning_policy_id),
     CONSTRAINT invoice_kind_is_known CHECK (kind IN ('INITIAL', 'RENEWAL', 'CHANGE', 'MANUAL')),
     CONSTRAINT invoice_status_is_known CHECK (status IN ('DRAFT', 'OPEN', 'PAID', 'FAILED', 'VOID')),
     CONSTRAINT lane_is_known CHECK (lane IN ('INTERACTIVE', 'BACKLOG')),
@@ -68,7 +73,12 @@ CREATE TABLE billing.invoice (
         AND (status = 'VOID') = (voided_at IS NOT NULL)
         AND (status <> 'FAILED' OR failed_at IS NOT NULL)
     ),
-    CONSTRAINT only_an_open_invoice_is_attempted CHECK (next_attempt_at IS NULL OR status = 'OPEN'),
+    CONSTRAINT only_an_open_invoice_or_a_debt_is_attempted CHECK (
+        next_attempt_at IS NULL OR status = 'OPEN' OR (status = 'FAILED' AND lane = 'INTERACTIVE')
+    ),
+    CONSTRAINT no_more_is_refunded_than_was_paid CHECK (amount_refunded BETWEEN 0 AND amount_paid),
+    CONSTRAINT only_a_manual_invoice_has_its_own_policy CHECK ((kind = 'MANUAL') = (dunning_policy_id IS NOT NULL)),
+    CONSTRAINT only_a_void_invoice_is_forgiven CHECK (forgiven_by IS NULL OR status = 'VOID'),
     CONSTRAINT failures_have_instants CHECK (
         failure_count >= 0 AND (failure_count = 0) = (first_failed_at IS NULL)
         AND (first_failed_at IS NULL) = (last_failed_at IS NULL)
@@ -80,9 +90,11 @@ CREATE TABLE billing.invoice (
 );
 CREATE INDEX invoice_by_id ON billing.invoice (invoice_id);
 CREATE UNIQUE INDEX one_period_is_billed_once ON billing.invoice (customer_id, subscription_id, period_start)
-WHERE opens_period AND status <> 'VOID';
+WHERE opens_period AND (status <> 'VOID' OR forgiven_by IS NOT NULL);
 CREATE INDEX invoice_due ON billing.invoice (gateway_account_id, lane, next_attempt_at)
 WHERE status = 'OPEN' AND next_attempt_at IS NOT NULL;
+CREATE INDEX invoice_debt_due ON billing.invoice (gateway_account_id, next_attempt_at)
+WHERE status = 'FAILED' AND next_attempt_at IS NOT NULL;
 CREATE INDEX invoice_open_by_subscription ON billing.invoice (customer_id, subscription_id) WHERE status = 'OPEN';
 CREATE UNIQUE INDEX one_change_is_billed_once ON billing.invoice (customer_id, change_id) WHERE change_id IS NOT NULL;
 CREATE INDEX invoice_by_base ON billing.invoice (customer_id, base_invoice_id) WHERE base_invoice_id IS NOT NULL;
@@ -103,6 +115,7 @@ COMMENT ON COLUMN billing.invoice.credit_applied IS 'Paid from the credit of the
 COMMENT ON COLUMN billing.invoice.amount_paid IS 'Paid through a gateway, in minor units.';
 COMMENT ON COLUMN billing.invoice.carried IS 'Below the minimum of the gateway and carried to the next invoice, in minor units.';
 COMMENT ON COLUMN billing.invoice.amount_due IS 'What remains, in minor units.';
+COMMENT ON COLUMN billing.invoice.amount_refunded IS 'Of amount_paid, what has gone back through the gateway, in minor units.';
 COMMENT ON COLUMN billing.invoice.period_start IS
 'Start of the service period; provisional while the subscription is INCOMPLETE.';
 COMMENT ON COLUMN billing.invoice.period_end IS 'End of the service period, exclusive.';
@@ -129,6 +142,8 @@ COMMENT ON COLUMN billing.invoice.first_failed_at IS 'Business time of the first
 COMMENT ON COLUMN billing.invoice.last_failed_at IS 'Business time of the last failure.';
 COMMENT ON COLUMN billing.invoice.dunning_ends_at IS
 'Retries are spent; the policy ends the subscription at this time. NULL = the ladder goes on.';
+COMMENT ON COLUMN billing.invoice.dunning_policy_id IS
+'Policy of a MANUAL invoice; NULL = that of the subscription.';
 COMMENT ON COLUMN billing.invoice.opened_seq IS
 'Event number under which a renewal issued it, kept also where its period is cut away; NULL where the log has the number.';
 COMMENT ON COLUMN billing.invoice.change_id IS 'Change that a CHANGE invoice bills.';
@@ -138,6 +153,8 @@ COMMENT ON COLUMN billing.invoice.issued_at IS 'Business time of issue.';
 COMMENT ON COLUMN billing.invoice.paid_at IS 'Business time of payment.';
 COMMENT ON COLUMN billing.invoice.failed_at IS 'Business time of giving up; kept when it is paid late.';
 COMMENT ON COLUMN billing.invoice.voided_at IS 'Business time of voiding.';
+COMMENT ON COLUMN billing.invoice.forgiven_by IS
+'Who voided it by hand: its period counts as covered and is not billed again. NULL = not.';
 
 CREATE FUNCTION billing.guard_invoice()
 RETURNS trigger
@@ -158,7 +175,9 @@ BEGIN
             ERRCODE = 'SB901',
             MESSAGE = format('terms of invoice %s were to be changed after issue', old.invoice_id);
     END IF;
-    IF old.status IN ('PAID', 'VOID') OR (old.status = 'FAILED' AND new.status NOT IN ('PAID', 'VOID')) THEN
+    IF old.status = 'VOID' OR (old.status = 'FAILED' AND new.status NOT IN ('PAID', 'VOID'))
+        OR (old.status = 'PAID' AND (new.status <> 'VOID' OR new.forgiven_by IS NULL OR old.amount_paid + old.carried > 0))
+    THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB307',
             MESSAGE = format('invoice %s cannot go from %s to %s', old.invoice_id, old.status, new.status);
@@ -168,7 +187,7 @@ END;
 $function$;
 
 COMMENT ON FUNCTION billing.guard_invoice IS
-'Trigger: issued terms never change; PAID and VOID are final, FAILED may only be paid late or forgiven.';
+'Trigger: issued terms never change; VOID is final, FAILED may only be paid late or forgiven, PAID only forgiven where credit alone paid it.';
 
 CREATE TRIGGER invoice_keeps_its_terms BEFORE UPDATE ON billing.invoice
 FOR EACH ROW WHEN (

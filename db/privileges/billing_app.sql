@@ -20,6 +20,7 @@ billing_api.subscription,
 billing_api.invoice,
 billing_api.invoice_line,
 billing_api.payment_attempt,
+billing_api.refund,
 billing_api.credit_balance
 TO billing_app;
 
@@ -44,5 +45,11 @@ billing_api.extend_trial,
 billing_api.renew_now,
 billing_api.import_subscription,
 billing_api.has_access,
-billing_api.grant_credit
+billing_api.grant_credit,
+billing_api.retry_invoice,
+billing_api.void_invoice,
+billing_api.refund_invoice,
+billing_api.create_manual_invoice,
+billing_api.suspend_resource,
+billing_api.lift_suspension
 TO billing_app;

@@ -10,7 +10,8 @@ SELECT
     c.webhook_event_id,
     c.amount,
     c.currency,
-    c.detail
+    c.detail,
+    c.refund_id
 FROM billing.reconciliation_case AS c
 WHERE c.resolved_at IS NULL;
 
@@ -18,7 +19,7 @@ COMMENT ON VIEW billing_ops.open_cases IS
 'What needs a person: money that was not expected, an outcome that stays unknown, a dispute.';
 COMMENT ON COLUMN billing_ops.open_cases.case_id IS 'Case.';
 COMMENT ON COLUMN billing_ops.open_cases.kind IS
-'UNKNOWN_OUTCOME, AMOUNT_MISMATCH, CURRENCY_MISMATCH, BINDING_MISMATCH, LATE_PAYMENT, UNMATCHED_WEBHOOK, AMBIGUOUS_WEBHOOK, BANK_REVERSAL or DISPUTE.';
+'UNKNOWN_OUTCOME, AMOUNT_MISMATCH, CURRENCY_MISMATCH, BINDING_MISMATCH, LATE_PAYMENT, UNMATCHED_WEBHOOK, AMBIGUOUS_WEBHOOK, BANK_REVERSAL, DISPUTE; REFUND_FAILED, REFUND_MISMATCH, REFUND_UNKNOWN; MISSING_AT_GATEWAY, MISSING_HERE or SETTLEMENT_MISMATCH.';
 COMMENT ON COLUMN billing_ops.open_cases.opened_at IS 'Business time of opening.';
 COMMENT ON COLUMN billing_ops.open_cases.age IS 'Business time since then.';
 COMMENT ON COLUMN billing_ops.open_cases.customer_id IS 'Customer, if known.';
@@ -28,3 +29,4 @@ COMMENT ON COLUMN billing_ops.open_cases.webhook_event_id IS 'Webhook event, if 
 COMMENT ON COLUMN billing_ops.open_cases.amount IS 'Amount in question, in minor units.';
 COMMENT ON COLUMN billing_ops.open_cases.currency IS 'Currency in question.';
 COMMENT ON COLUMN billing_ops.open_cases.detail IS 'What was expected and what was found.';
+COMMENT ON COLUMN billing_ops.open_cases.refund_id IS 'Refund, if known.';

@@ -25,7 +25,7 @@ AS $function$
         coalesce(last_change.unit_amount, i.unit_amount, 0),
         coalesce(last_change.quantity, i.quantity, 1),
         i.amount_paid + CASE i.status WHEN 'OPEN' THEN 0 ELSE i.credit_applied END
-        + coalesce(changes.paid, 0)::bigint + coalesce(brought.amount, 0)::bigint - given.amount
+        + coalesce(changes.paid, 0)::bigint + coalesce(brought.amount, 0)::bigint - given.amount - refunded.amount
     FROM billing.invoice AS i
     LEFT JOIN LATERAL (
         SELECT l.seconds_total
@@ -60,6 +60,13 @@ AS $function$
         WHERE e.customer_id = i.customer_id AND e.kind = 'UNUSED_TIME'
           AND (x.invoice_id = i.invoice_id OR x.base_invoice_id = i.invoice_id)
     ) AS given
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(f.amount), 0)::bigint AS amount
+        FROM billing.refund AS f
+        INNER JOIN billing.invoice AS x ON x.customer_id = f.customer_id AND x.invoice_id = f.invoice_id
+        WHERE f.customer_id = i.customer_id AND f.status <> 'FAILED' AND f.purpose <> 'LATE_PAYMENT'
+          AND (x.invoice_id = i.invoice_id OR x.base_invoice_id = i.invoice_id)
+    ) AS refunded
     WHERE i.customer_id = p_customer_id AND i.invoice_id = p_invoice_id;
 $function$;
 

@@ -6,9 +6,10 @@ RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      payment_method -> credit_balance -> resource; subscriptions, invoices and attempts are locked by the caller
--- Writes:     invoice, payment_method, subscription_change, credit_entry, credit_balance, reconciliation_case, subscription,
---             subscription_period, resource, subscription_event, outbox_event
+-- Locks:      payment_method -> credit_balance -> resource -> customer; subscriptions, invoices and attempts are locked by
+--             the caller
+-- Writes:     invoice, payment_method, subscription_change, refund, credit_entry, credit_balance, reconciliation_case,
+--             subscription, subscription_period, resource, customer, subscription_event, outbox_event
 -- Raises:     nothing of its own
 -- Idempotent: no
 -- What follows from judgements of which no two are about one invoice.
@@ -26,6 +27,16 @@ BEGIN
     PERFORM billing.lift_suspensions(p_judgements, p_as_of);
     PERFORM billing.finish_changes(p_judgements, p_as_of);
     PERFORM billing.end_failed_subscriptions(p_judgements, p_as_of);
+    PERFORM billing.record_manual_invoices(p_judgements, p_as_of);
+    PERFORM billing.fail_manual_invoices(
+        ARRAY(
+            SELECT ROW(i.customer_id, i.invoice_id)::billing.invoice_key
+            FROM unnest(p_judgements) AS j
+            INNER JOIN billing.invoice AS i ON i.customer_id = j.customer_id AND i.invoice_id = j.invoice_id
+            WHERE i.kind = 'MANUAL'
+        ),
+        p_as_of
+    );
 END;
 $function$;
 

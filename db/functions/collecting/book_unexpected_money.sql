@@ -7,13 +7,18 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
 -- Locks:      credit_balance, in key order
--- Writes:     credit_entry, credit_balance
+-- Writes:     refund, credit_entry, credit_balance
 -- Raises:     nothing
 -- Idempotent: no; an attempt is captured once
 -- A loop: such money is rare, and each piece of it is a ledger entry of its own.
 DECLARE
     v_judgement billing.judgement;
 BEGIN
+    PERFORM billing.request_refund(j.customer_id, j.attempt_id, j.unexpected, 'LATE_PAYMENT', p_as_of)
+    FROM unnest(p_judgements) AS j
+    WHERE j.verdict = 'APPLIED' AND j.unexpected > 0 AND billing.treatment_of_unexpected(j) = 'REFUNDED'
+    ORDER BY j.customer_id, j.attempt_id;
+
     FOR v_judgement IN
         SELECT j.*
         FROM unnest(p_judgements) AS j
@@ -38,4 +43,4 @@ END;
 $function$;
 
 COMMENT ON FUNCTION billing.book_unexpected_money IS
-'Credits money beyond what an invoice owed, where the customer has something live to use it for.';
+'Credits money beyond what an invoice owed where the customer has something live to use it for, and sends it back where not.';

@@ -17,7 +17,8 @@ AS $function$
         paid_at = CASE WHEN i.amount_due = j.captured THEN p_as_of END,
         next_attempt_at = NULL,
         held_until = NULL,
-        dunning_ends_at = NULL
+        dunning_ends_at = NULL,
+        lane = CASE WHEN i.status = 'FAILED' THEN 'BACKLOG' ELSE i.lane END
     FROM unnest(p_judgements) AS j
     WHERE j.verdict = 'APPLIED'
       AND j.attempt_status = 'SUCCEEDED'

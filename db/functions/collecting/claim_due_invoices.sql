@@ -12,10 +12,11 @@ AS $function$
 -- Writes:     nothing
 -- Raises:     nothing
 -- Idempotent: yes
--- Interactive first, then the backlog, each oldest first; at last some that have no payment method at all. Statuses and
--- lanes are literals, or the partial index is not used.
+-- Interactive first, with the debts of ended subscriptions that somebody wants to pay, then the backlog, each oldest
+-- first; at last some that have no payment method at all. Statuses and lanes are literals, or the partial index is not used.
 DECLARE
     v_interactive billing.invoice_key[];
+    v_debts billing.invoice_key[];
     v_backlog billing.invoice_key[];
     v_unpayable billing.invoice_key[];
 BEGIN
@@ -30,6 +31,19 @@ BEGIN
         LIMIT p_limit
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS c;
+
+    SELECT coalesce(array_agg(ROW(c.customer_id, c.invoice_id)::billing.invoice_key), '{}')
+    INTO v_debts
+    FROM (
+        SELECT i.customer_id, i.invoice_id
+        FROM billing.invoice AS i
+        WHERE i.status = 'FAILED' AND i.gateway_account_id = p_gateway_account_id
+          AND i.next_attempt_at <= p_as_of AND (i.held_until IS NULL OR i.held_until <= clock_timestamp())
+        ORDER BY i.next_attempt_at
+        LIMIT p_limit - cardinality(v_interactive)
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS c;
+    v_interactive := v_interactive || v_debts;
 
     SELECT coalesce(array_agg(ROW(c.customer_id, c.invoice_id)::billing.invoice_key), '{}')
     INTO v_backlog

@@ -20,7 +20,7 @@ DECLARE
     v_count billing.due_count;
 BEGIN
     PERFORM billing.require_limit(p_limit);
-    IF billing.is_stopped('COLLECTING') OR v_account.collecting_paused_at IS NOT NULL THEN
+    IF billing.moves_no_money(v_account) THEN
         RETURN ROW(0, 0)::billing.due_count;
     END IF;
     SELECT
@@ -32,7 +32,15 @@ BEGIN
                AND i.gateway_account_id = v_account.gateway_account_id
                AND i.next_attempt_at <= v_as_of AND (i.held_until IS NULL OR i.held_until <= clock_timestamp())
              LIMIT p_limit
-         ) AS d),
+         ) AS d)
+        + (SELECT count(*)
+           FROM (
+               SELECT 1
+               FROM billing.invoice AS i
+               WHERE i.status = 'FAILED' AND i.gateway_account_id = v_account.gateway_account_id
+                 AND i.next_attempt_at <= v_as_of AND (i.held_until IS NULL OR i.held_until <= clock_timestamp())
+               LIMIT p_limit
+           ) AS d),
         (SELECT count(*)
          FROM (
              SELECT 1

@@ -9,6 +9,7 @@ AS $function$
 -- Writes:     nothing
 -- Raises:     nothing
 -- Idempotent: yes
+-- A MANUAL invoice has no subscription that could be missed.
 DECLARE
     v_held billing.subscription_key[];
 BEGIN
@@ -29,9 +30,10 @@ BEGIN
     RETURN ARRAY(
         SELECT ROW(t.*)::billing.triage
         FROM unnest(p_triage) AS t
-        INNER JOIN unnest(v_held) AS h
+        LEFT JOIN unnest(v_held) AS h
             ON h.customer_id = t.customer_id AND h.subscription_id = t.subscription_id
         WHERE t.way IN ('CREDIT', 'NO_METHOD', 'PASS', 'CARRY')
+          AND (h.subscription_id IS NOT NULL OR t.subscription_id IS NULL)
         ORDER BY t.customer_id, t.invoice_id
     );
 END;

@@ -14,7 +14,7 @@ AS $function$
     SELECT i.customer_id, i.subscription_id, e.place, e.event_type, i.invoice_id, j.attempt_id, e.detail
     FROM unnest(p_judgements) AS j
     INNER JOIN billing.invoice AS i ON i.customer_id = j.customer_id AND i.invoice_id = j.invoice_id
-    INNER JOIN billing.subscription AS s ON s.customer_id = i.customer_id AND s.subscription_id = i.subscription_id
+    LEFT JOIN billing.subscription AS s ON s.customer_id = i.customer_id AND s.subscription_id = i.subscription_id
     LEFT JOIN billing.payment_attempt AS a ON a.customer_id = j.customer_id AND a.attempt_id = j.attempt_id
     CROSS JOIN LATERAL (
         SELECT 1 AS place, 'InvoicePaid' AS event_type, NULL::jsonb AS detail
@@ -34,7 +34,7 @@ AS $function$
             'failureCount', i.failure_count, 'nextAttemptAt', billing.to_rfc3339(i.next_attempt_at),
             'final', i.next_attempt_at IS NULL
         )
-        WHERE j.attempt_status = 'DECLINED' AND i.status = 'OPEN'
+        WHERE j.attempt_status = 'DECLINED' AND i.status IN ('OPEN', 'FAILED')
         UNION ALL
         SELECT 1, 'RetryPassed', jsonb_build_object(
             'failureCount', i.failure_count, 'nextAttemptAt', billing.to_rfc3339(i.next_attempt_at)

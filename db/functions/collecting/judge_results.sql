@@ -68,14 +68,16 @@ AS $function$
     CROSS JOIN LATERAL (
         -- A "not found" counts after the settle window; two of them make a round.
         SELECT
-            CASE WHEN c.counts AND a.not_found_count >= 1 THEN 0
-                 ELSE a.not_found_count + c.counts::integer
+            CASE WHEN w.counts AND a.not_found_count >= 1 THEN 0
+                 ELSE a.not_found_count + w.counts::integer
             END AS not_founds,
-            a.not_found_rounds + (c.counts AND a.not_found_count >= 1)::integer AS rounds
+            a.not_found_rounds + (w.counts AND a.not_found_count >= 1)::integer AS rounds
         FROM (
             SELECT r.outcome = 'NOT_FOUND' AND p_as_of >= coalesce(a.last_sent_at, a.started_at) + g.settle_window AS counts
-        ) AS c
+        ) AS w
     ) AS f
+    -- A debt that nobody asks to pay is as closed as a void invoice.
+    CROSS JOIN LATERAL (SELECT i.status = 'OPEN' OR (i.status = 'FAILED' AND i.lane = 'INTERACTIVE') AS is_collected) AS c
     CROSS JOIN LATERAL (
         -- A look-up that names no expiry leaves the one that is known.
         SELECT coalesce(r.action_expires_at, a.action_expires_at, p_as_of + interval '23 hours') AS action_expires_at
@@ -90,12 +92,12 @@ AS $function$
                 WHEN r.outcome = 'NOT_ATTEMPTED' AND a.status = 'STARTED'
                 THEN CASE
                     WHEN a.refusal_count + 1 < a.send_count THEN 'UNKNOWN'
-                    WHEN i.status <> 'OPEN' OR NOT billing.key_is_alive(a, g, p_as_of) THEN 'ABANDONED'
+                    WHEN NOT c.is_collected OR NOT billing.key_is_alive(a, g, p_as_of) THEN 'ABANDONED'
                     ELSE 'STARTED'
                 END
                 WHEN r.outcome = 'NOT_ATTEMPTED' THEN a.status
                 WHEN r.outcome = 'NOT_FOUND'
-                THEN CASE WHEN i.status <> 'OPEN' AND f.rounds > a.not_found_rounds THEN 'ABANDONED' ELSE a.status END
+                THEN CASE WHEN NOT c.is_collected AND f.rounds > a.not_found_rounds THEN 'ABANDONED' ELSE a.status END
                 WHEN r.outcome = 'UNKNOWN' AND r.source <> 'SEND' THEN a.status
                 ELSE r.outcome
             END AS status

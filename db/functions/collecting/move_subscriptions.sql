@@ -37,7 +37,9 @@ BEGIN
             SELECT
                 j.customer_id,
                 j.subscription_id,
-                bool_or(i.status = 'PAID' AND i.kind IN ('INITIAL', 'RENEWAL')) AS paid
+                bool_or(
+                    (i.status = 'PAID' OR i.forgiven_by IS NOT NULL) AND i.kind IN ('INITIAL', 'RENEWAL')
+                ) AS paid
             FROM unnest(p_judgements) AS j
             INNER JOIN billing.invoice AS i ON i.customer_id = j.customer_id AND i.invoice_id = j.invoice_id
             WHERE j.verdict = 'APPLIED' AND j.subscription_id IS NOT NULL

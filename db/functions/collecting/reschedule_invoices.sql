@@ -17,7 +17,7 @@ AS $function$
     FROM unnest(p_judgements) AS j
     WHERE i.customer_id = j.customer_id
       AND i.invoice_id = j.invoice_id
-      AND i.status = 'OPEN'
+      AND (i.status = 'OPEN' OR (i.status = 'FAILED' AND i.lane = 'INTERACTIVE'))
       AND (
           (
               j.verdict = 'REJECTED'

@@ -26,7 +26,7 @@ DECLARE
 BEGIN
     PERFORM billing.require_limit(p_limit);
     PERFORM billing.require_text(p_worker, 'p_worker', 200);
-    IF billing.is_stopped('COLLECTING') OR v_account.collecting_paused_at IS NOT NULL THEN
+    IF billing.moves_no_money(v_account) THEN
         RETURN;
     END IF;
 

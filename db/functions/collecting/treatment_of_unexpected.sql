@@ -15,8 +15,15 @@ RETURN CASE
           AND i.invoice_id = p_judgement.invoice_id
           AND s.status IN ('INCOMPLETE', 'TRIALING', 'ACTIVE', 'PAST_DUE', 'PAUSED')
     ) THEN 'CREDITED'
+    WHEN EXISTS (
+        SELECT 1
+        FROM billing.payment_attempt AS a
+        WHERE a.customer_id = p_judgement.customer_id
+          AND a.attempt_id = p_judgement.attempt_id
+          AND a.gateway_payment_id IS NOT NULL
+    ) THEN 'REFUNDED'
     ELSE 'CASE'
 END;
 
 COMMENT ON FUNCTION billing.treatment_of_unexpected IS
-'CREDITED for a surplus, and for late money where the resource has a live subscription; CASE where it has none.';
+'CREDITED for a surplus, and for late money where the resource has a live subscription; REFUNDED where it has none; CASE where the gateway named no payment that could be refunded.';

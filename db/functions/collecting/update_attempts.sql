@@ -14,6 +14,8 @@ BEGIN
     UPDATE billing.payment_attempt AS a
     SET status = j.attempt_status,
         gateway_payment_id = coalesce(a.gateway_payment_id, j.gateway_payment_id),
+        captured_amount = CASE WHEN j.attempt_status = 'SUCCEEDED' THEN j.captured + j.unexpected END,
+        booked_amount = CASE WHEN j.attempt_status = 'SUCCEEDED' THEN j.captured END,
         decline_code = CASE WHEN j.attempt_status = 'DECLINED' THEN j.code ELSE a.decline_code END,
         decline_class = CASE WHEN j.attempt_status = 'DECLINED' THEN j.decline_class ELSE a.decline_class END,
         action_expires_at = coalesce(j.action_expires_at, a.action_expires_at),

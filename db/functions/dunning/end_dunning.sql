@@ -8,15 +8,17 @@ SECURITY DEFINER
 SET search_path = ''
 SET timezone = 'UTC'
 AS $function$
--- Locks:      subscription (SKIP LOCKED) -> invoice -> credit_balance
--- Writes:     as end_subscriptions
+-- Locks:      subscription (SKIP LOCKED) -> invoice -> credit_balance -> customer
+-- Writes:     as end_subscriptions; invoice, customer, outbox_event
 -- Raises:     SB101 bad limit, SB104 p_as_of
 -- Idempotent: yes: what has ended is not taken again
--- An invoice with bank money under way ends nothing. What has outlived its fixed term expires.
+-- An invoice with bank money under way ends nothing. What has outlived its fixed term expires. A MANUAL invoice fails
+-- alone.
 DECLARE
     v_as_of timestamptz := billing.require_as_of(p_as_of);
     v_claimed billing.subscription_key[];
     v_endings billing.ending[];
+    v_manual billing.invoice_key[];
 BEGIN
     PERFORM billing.require_limit(p_limit);
     SELECT coalesce(array_agg(ROW(c.customer_id, c.subscription_id)::billing.subscription_key), '{}')
@@ -58,7 +60,17 @@ BEGIN
             AND i.status = 'OPEN' AND i.drives_status AND i.dunning_ends_at <= v_as_of
             AND NOT billing.is_under_way(i)
       );
-    RETURN billing.end_subscriptions(v_endings, v_as_of);
+    SELECT coalesce(array_agg(ROW(c.customer_id, c.invoice_id)::billing.invoice_key), '{}')
+    INTO v_manual
+    FROM (
+        SELECT i.customer_id, i.invoice_id
+        FROM billing.invoice AS i
+        WHERE i.status = 'OPEN' AND i.kind = 'MANUAL' AND i.dunning_ends_at <= v_as_of AND NOT billing.is_under_way(i)
+        ORDER BY i.customer_id, i.invoice_id
+        LIMIT p_limit
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS c;
+    RETURN billing.end_subscriptions(v_endings, v_as_of) + billing.fail_manual_invoices(v_manual, v_as_of);
 END;
 $function$;
 

@@ -34,6 +34,11 @@ BEGIN
                 WHERE e.customer_id = i.customer_id AND e.invoice_id = i.invoice_id AND e.kind IN ('SURPLUS', 'LATE_PAYMENT')
             ), 0)
             + coalesce((
+                SELECT sum(f.amount)
+                FROM billing.refund AS f
+                WHERE f.customer_id = i.customer_id AND f.invoice_id = i.invoice_id AND f.purpose = 'LATE_PAYMENT'
+            ), 0)
+            + coalesce((
                 SELECT sum(k.amount)
                 FROM billing.reconciliation_case AS k
                 WHERE k.customer_id = i.customer_id AND k.invoice_id = i.invoice_id AND k.kind = 'LATE_PAYMENT'

@@ -22,6 +22,10 @@ AS $function$
         SELECT a.customer_id
         FROM billing.payment_attempt AS a
         WHERE a.status IN ('STARTED', 'UNKNOWN', 'REQUIRES_ACTION', 'PROCESSING')
+        UNION
+        SELECT f.customer_id
+        FROM billing.refund AS f
+        WHERE f.ended_at IS NULL
     ) AS t;
 $function$;
 

@@ -8,7 +8,7 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
 -- Locks:      invoice -> credit_balance; the caller holds the subscription
--- Writes:     as end_subscriptions and add_credit
+-- Writes:     as end_subscriptions, request_refunds and add_credit
 -- Raises:     as end_subscriptions
 -- Idempotent: no
 -- Never invoices on the way out, however overdue. What was to end at a boundary that has passed ends there, what has
@@ -22,7 +22,7 @@ DECLARE
     END;
     v_unused billing.unused_time[] := ARRAY[]::billing.unused_time[];
 BEGIN
-    IF p_unused_time = 'CREDIT' THEN
+    IF p_unused_time IN ('CREDIT', 'REFUND') THEN
         v_unused := billing.unused_time_of(p_subscription, c_ended_at);
     END IF;
     PERFORM billing.end_subscriptions(
@@ -34,12 +34,16 @@ BEGIN
         ],
         p_as_of
     );
+    IF p_unused_time = 'REFUND' THEN
+        v_unused := billing.refund_unused_time(p_subscription.customer_id, v_unused, p_as_of);
+    END IF;
     -- One entry per invoice: rarely more than one.
     PERFORM billing.add_credit(
         p_subscription.customer_id, u.currency, 'UNUSED_TIME', u.amount, u.invoice_id, NULL,
         'unused time of a cancelled subscription', p_as_of
     )
     FROM unnest(v_unused) AS u
+    WHERE u.amount > 0
     ORDER BY u.currency, u.invoice_id;
 END;
 $function$;

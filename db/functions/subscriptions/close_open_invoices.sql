@@ -55,6 +55,7 @@ BEGIN
             failed_at = CASE WHEN f.stands THEN p_as_of END,
             voided_at = CASE WHEN NOT f.stands THEN p_as_of END,
             credit_applied = CASE WHEN f.stands THEN i.credit_applied ELSE 0 END,
+            lane = CASE WHEN f.stands THEN 'BACKLOG' ELSE i.lane END,
             next_attempt_at = NULL,
             held_until = NULL,
             dunning_ends_at = NULL

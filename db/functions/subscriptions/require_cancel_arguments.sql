@@ -9,17 +9,11 @@ SET search_path = ''
 AS $function$
 -- Locks:      nothing
 -- Writes:     nothing
--- Raises:     SB101 NULL, unknown, contradictory or not available
+-- Raises:     SB101 NULL, unknown or contradictory
 -- Idempotent: yes
 BEGIN
     PERFORM billing.require_flag(p_at_period_end, 'p_at_period_end');
     PERFORM billing.require_choice(p_unused_time, 'p_unused_time', '{NONE,CREDIT,REFUND}');
-    IF p_unused_time = 'REFUND' THEN
-        RAISE EXCEPTION USING
-            ERRCODE = 'SB101',
-            MESSAGE = 'p_unused_time REFUND is not available yet',
-            HINT = 'Send CREDIT, which pays later invoices, or NONE.';
-    END IF;
     IF p_at_period_end AND p_unused_time <> 'NONE' THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB101',

@@ -36,7 +36,7 @@ AS $function$
     LEFT JOIN billing.payment_attempt AS a
         ON a.customer_id = coalesce(by_id.customer_id, by_key.customer_id)
         AND a.attempt_id = coalesce(by_id.attempt_id, by_key.attempt_id)
-    WHERE w.webhook_event_id = ANY (p_webhook_event_ids)
+    WHERE w.webhook_event_id = ANY (p_webhook_event_ids) AND (w.payload ? 'refundId') IS NOT TRUE
     ORDER BY w.webhook_event_id;
 $function$;
 

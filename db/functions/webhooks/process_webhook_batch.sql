@@ -6,7 +6,7 @@ RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      as settle_attempts; webhook events are locked by the caller
+-- Locks:      as settle_attempts, then as settle_refunds; webhook events are locked by the caller
 -- Writes:     webhook_event, reconciliation_case, payment_attempt; as settle_attempts
 -- Raises:     what settle_attempts raises
 -- Idempotent: yes
@@ -24,6 +24,7 @@ BEGIN
     );
     PERFORM billing.look_up_at_once(v_matches, p_as_of);
     PERFORM billing.close_webhooks(v_matches, v_settlements, p_as_of);
+    PERFORM billing.process_refund_webhooks(p_webhook_event_ids, p_as_of);
 END;
 $function$;
 

@@ -1,0 +1,47 @@
+CREATE OR REPLACE FUNCTION billing.require_refund_results(
+    p_results billing.refund_result[]
+)
+RETURNS void
+LANGUAGE plpgsql
+IMMUTABLE
+SET search_path = ''
+AS $function$
+-- Locks:      nothing
+-- Writes:     nothing
+-- Raises:     SB101 not an array of at most 10000 results, or a result that cannot be read
+-- Idempotent: yes
+DECLARE
+    v_bad billing.refund_result;
+BEGIN
+    IF (cardinality(p_results) BETWEEN 0 AND 10000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB101',
+            MESSAGE = 'p_results must be an array of at most 10000 results';
+    END IF;
+    SELECT r.*
+    INTO v_bad
+    FROM unnest(p_results) AS r
+    WHERE r.customer_id IS NULL
+       OR r.refund_id IS NULL
+       OR (r.outcome IN ('SUCCEEDED', 'DECLINED', 'PROCESSING', 'NOT_ATTEMPTED', 'UNKNOWN', 'NOT_FOUND')) IS NOT TRUE
+       OR (r.source IN ('SEND', 'LOOKUP', 'WEBHOOK')) IS NOT TRUE
+       OR (r.outcome = 'NOT_FOUND' AND r.source <> 'LOOKUP')
+       OR (r.outcome = 'NOT_ATTEMPTED' AND r.source <> 'SEND')
+       OR (r.source = 'WEBHOOK' AND r.outcome NOT IN ('SUCCEEDED', 'DECLINED'))
+       OR (r.outcome = 'DECLINED' AND r.code IS NULL)
+       OR (r.outcome = 'SUCCEEDED' AND r.gateway_refund_id IS NULL)
+       OR (r.amount <= 0)
+       OR (r.retry_after NOT BETWEEN 0 AND 31622400)
+    LIMIT 1;
+    IF found THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB101',
+            MESSAGE = format('the result for refund %s cannot be read', v_bad.refund_id),
+            DETAIL = v_bad::text,
+            HINT = 'As for charges; a refund that SUCCEEDED has the id that the gateway gave it.';
+    END IF;
+END;
+$function$;
+
+COMMENT ON FUNCTION billing.require_refund_results IS
+'Refuses an array of refund results of which one cannot be understood.';
