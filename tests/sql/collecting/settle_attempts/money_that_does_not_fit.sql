@@ -150,8 +150,12 @@ SELECT pg_temp.scene('void');
 SELECT billing_api.cancel_subscription(s.subscription_id, p_as_of => '2027-05-01T00:00:30Z') FROM scene AS s WHERE s.name = 'void';
 SELECT billing_test.report(s.attempt_id, 'SUCCEEDED', '2027-05-01T00:01:00Z', p_payment_id => 'v1') FROM scene AS s WHERE s.name = 'void';
 SELECT is(pg_temp.invoice('void'), 'VOID paid 0 due 3000 next', 'nothing is revived');
-SELECT is(pg_temp.cases('void'), 'LATE_PAYMENT 3000 USD', 'a person sends the money back');
-SELECT is(pg_temp.unexpected('void'), '3000 CASE', 'and the world is told');
+SELECT is(
+    (SELECT concat_ws(' ', f.purpose, f.status, f.amount, f.currency, f.gateway_payment_id)
+     FROM billing.refund AS f INNER JOIN scene AS s USING (invoice_id) WHERE s.name = 'void'),
+    'LATE_PAYMENT REQUESTED 3000 USD v1', 'the money is to go back'
+);
+SELECT is(pg_temp.unexpected('void'), '3000 REFUNDED', 'and the world is told');
 SELECT pg_temp.scene('void but back');
 SELECT billing_api.cancel_subscription(s.subscription_id, p_as_of => '2027-05-01T00:00:30Z') FROM scene AS s WHERE s.name = 'void but back';
 SELECT billing_test.subscription(s.customer_id, p_as_of => '2027-05-01T00:00:40Z') FROM scene AS s WHERE s.name = 'void but back';

@@ -13,7 +13,7 @@ FROM (VALUES
     ('64, false, NULL', 'SB101', 'no choice for unused time'),
     ($$64, false, 'KEEP'$$, 'SB101', 'an unknown choice for unused time'),
     ($$64, false, repeat('x', 10000000)$$, 'SB101', 'ten megabytes for unused time'),
-    ($$64, false, 'REFUND'$$, 'SB101', 'a refund, which is not available yet'),
+    ($$64, true, 'REFUND'$$, 'SB101', 'a refund at the end of the period, where nothing is left'),
     ($$64, true, 'CREDIT'$$, 'SB101', 'credit at the end of a period, where no time is left'),
     ('64, p_expected_version => 1', 'SB304', 'another version than expected'),
     ($$64, p_idempotency_key => repeat('k', 256)$$, 'SB101', 'a key of 256 characters'),
