@@ -77,7 +77,7 @@ SELECT is(
 );
 SELECT is((SELECT count(*) FROM billing.reconciliation_case), 0::bigint, 'for which nobody is called');
 SELECT billing_test.report(f.id, 'SUCCEEDED', '2027-05-01T03:00:00Z', p_source => 'WEBHOOK', p_payment_id => 'late') FROM flight AS f;
-SELECT is((SELECT array_agg(c.kind) FROM billing.reconciliation_case AS c), '{LATE_PAYMENT}', 'money that came all the same is laid before a person');
+SELECT is((SELECT array_agg(f.purpose) FROM billing.refund AS f), '{LATE_PAYMENT}', 'money that came all the same is to go back');
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
 
 SELECT * FROM finish();
