@@ -27,6 +27,12 @@ BEGIN
             HINT = 'GRANT_FIRST is for members of billing_operator, and for plans with grant_first_allowed.';
     END IF;
 
+    IF p_change.opens_period AND p_change.timing = 'NEXT_INVOICE' THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB303',
+            MESSAGE = format('subscription %s would begin a period without an invoice', p_subscription.subscription_id),
+            HINT = 'A change of interval begins a period at once: IMMEDIATE bills it now, AT_PERIOD_END waits.';
+    END IF;
     IF p_change.timing = 'AT_PERIOD_END' THEN
         IF p_subscription.status NOT IN ('TRIALING', 'ACTIVE', 'PAST_DUE') OR p_subscription.cancel_at_period_end
             OR p_subscription.current_period_end >= p_subscription.term_end_at
