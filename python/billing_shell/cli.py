@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from billing_shell import api_commands
 from billing_shell.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ DataDir = Annotated[
         show_default="a place of this user's",
     ),
 ]
+
+api_commands.register(app)
 
 # Defined beside what they start, and imported only when called.
 _ELSEWHERE = {

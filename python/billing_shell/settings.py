@@ -18,6 +18,7 @@ _ACCOUNT_CODE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _BROKER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 _SHORTEST_SECRET = 16
 _HIGHEST_PORT = 65535
+_SECRETS_OF = "BILLING_WEBHOOK_SECRETS_"
 
 _Value = TypeVar("_Value")
 
@@ -78,7 +79,9 @@ class Settings:
         data_dir: BILLING_DATA_DIR, absolute directory that embedded servers keep their data in.
         webhook_secrets: BILLING_WEBHOOK_SECRETS, comma separated, each at least 16 characters;
             several while they are in rotation, a signature by any of them counts. Absent: empty,
-            and no webhook is accepted.
+            and no webhook is accepted. They are those of `gateway_account`.
+        account_webhook_secrets: BILLING_WEBHOOK_SECRETS_<ACCOUNT>, the same for another account,
+            its code in capitals with _ for -. By the end of the variable's name.
         log_format: BILLING_LOG_FORMAT, `console` or `json`. Absent: console on a terminal, else
             json.
     """
@@ -90,6 +93,7 @@ class Settings:
     gateway_account: str = DEFAULT_GATEWAY_ACCOUNT
     data_dir: Path | None = None
     webhook_secrets: tuple[str, ...] = field(default=(), repr=False)
+    account_webhook_secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     log_format: LogFormat | None = None
 
     @classmethod
@@ -112,8 +116,19 @@ class Settings:
             gateway_account=DEFAULT_GATEWAY_ACCOUNT if account is None else account,
             data_dir=_read(environ, "BILLING_DATA_DIR", _data_dir),
             webhook_secrets=() if secrets is None else secrets,
+            account_webhook_secrets={
+                variable.removeprefix(_SECRETS_OF): _read(environ, variable, _webhook_secrets) or ()
+                for variable in environ
+                if variable.startswith(_SECRETS_OF)
+            },
             log_format=_read(environ, "BILLING_LOG_FORMAT", _log_format),
         )
+
+    def secrets_of(self, account: str) -> tuple[str, ...]:
+        """The webhook secrets of a gateway account, by its code; empty where it has none."""
+        name = account.upper().replace("-", "_")
+        own = self.account_webhook_secrets.get(name, ())
+        return own + self.webhook_secrets if account == self.gateway_account else own
 
 
 def _read(

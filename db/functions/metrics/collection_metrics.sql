@@ -34,10 +34,12 @@ AS $function$
     FROM billing.gateway_account AS a
     UNION ALL
     SELECT
-        'billing_gateway_rate_limit', jsonb_build_object('gateway_account', a.code, 'operation', r.operation),
-        r.per_second
-    FROM billing.gateway_rate AS r
-    INNER JOIN billing.gateway_account AS a ON r.gateway_account_id = a.gateway_account_id;
+        'billing_gateway_rate_limit', jsonb_build_object('gateway_account', a.code, 'operation', o.operation),
+        coalesce(r.per_second, 200)
+    FROM billing.gateway_account AS a
+    CROSS JOIN (VALUES ('charge'), ('look_up'), ('refund')) AS o (operation)
+    LEFT JOIN billing.gateway_rate AS r
+        ON r.gateway_account_id = a.gateway_account_id AND r.operation = o.operation;
 $function$;
 
 COMMENT ON FUNCTION billing.collection_metrics IS

@@ -1,0 +1,287 @@
+"""`billing api` and `billing keys`: run the HTTP door, and say who may come in."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from typing import Annotated, Any, LiteralString, NoReturn
+
+import typer
+
+from billing_shell.api_keys import Scope, hash_of, new_key
+from billing_shell.settings import Settings, SettingsError
+
+OPERATOR_ROLE = "billing_operator"
+
+_SPAN = re.compile(r"(?P<number>[0-9]{1,5})(?P<unit>[smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+_CREATE: LiteralString = """
+    SELECT k.* FROM billing_ops.create_api_key(
+        p_name => %(name)s, p_key_hash => %(key_hash)s, p_scopes => %(scopes)s,
+        p_customer_id => %(customer_id)s::bigint, p_expires_at => %(expires_at)s::timestamptz
+    ) AS k
+"""
+_ROTATE: LiteralString = """
+    SELECT k.* FROM billing_ops.rotate_api_key(
+        p_api_key_id => %(api_key_id)s, p_key_hash => %(key_hash)s, p_overlap => %(overlap)s
+    ) AS k
+"""
+_REVOKE: LiteralString = """
+    SELECT k.* FROM billing_ops.revoke_api_key(p_api_key_id => %(api_key_id)s) AS k
+"""
+_LIST: LiteralString = "SELECT k.* FROM billing_ops.api_key AS k ORDER BY k.name, k.api_key_id"
+
+
+class Exit(IntEnum):
+    """What the exit code means, as for every command."""
+
+    USAGE = 2
+    UNREACHABLE = 3
+    REFUSED = 4
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+KeyId = Annotated[
+    int, typer.Argument(metavar="ID", help="Id of the key, from `billing keys list`.")
+]
+
+keys = typer.Typer(
+    no_args_is_help=True,
+    help="Keys of those who call over HTTP. A key is shown once, when it is made;"
+    " the database has its hash only.",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds both commands to the command line."""
+    app.command("api")(api)
+    app.add_typer(keys, name="keys")
+
+
+def create_key(database_url: str, name: str, scopes: list[Scope], customer_id: int | None) -> str:
+    """Makes a key and lets it in.
+
+    Args:
+        database_url: as `BILLING_DATABASE_URL`; the login is a member of billing_operator.
+        name: who calls with it.
+        scopes: what it permits.
+        customer_id: whose things it reaches; None = everybody's.
+
+    Returns:
+        The key, which nobody can find out later.
+
+    Raises:
+        DatabaseError: refused.
+    """
+    key = new_key()
+    _as_operator(
+        database_url,
+        _CREATE,
+        {
+            "name": name,
+            "key_hash": hash_of(key),
+            "scopes": [scope.value for scope in scopes],
+            "customer_id": customer_id,
+            "expires_at": None,
+        },
+    )
+    return key
+
+
+def api(
+    *,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on.", envvar="BILLING_API_HOST")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port to listen on.", envvar="BILLING_API_PORT", min=0, max=65535)
+    ] = 8000,
+    connections: Annotated[
+        int, typer.Option(help="To the database, at most.", min=1, max=1000)
+    ] = 10,
+) -> None:
+    """Run the HTTP door until interrupted; any number may run side by side.
+
+    TLS is for the load balancer in front of it: keys must not cross a network in the clear.
+    """
+    from billing_shell.api import ApiOptions, create_app
+    from billing_shell.api_server import server
+    from billing_shell.logs import configure_logs
+
+    settings = _settings()
+    configure_logs(settings.log_format)
+    app = create_app(
+        ApiOptions(
+            database_url=_database_url(settings),
+            redis_url=settings.redis_url,
+            kafka_bootstrap=settings.kafka_bootstrap,
+            gateway_account=settings.gateway_account,
+            webhook_secrets=settings.secrets_of,
+            connections=connections,
+        )
+    )
+    running = server(app, host=host, port=port)
+    running.run()
+    if not running.started:
+        raise typer.Exit(Exit.UNREACHABLE)
+
+
+@keys.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="Who calls with it; stands in the logs.")],
+    *,
+    scope: Annotated[list[Scope], typer.Option(help="What it permits; several times for several.")],
+    customer: Annotated[
+        int | None, typer.Option(metavar="ID", help="Bind it to this customer's things.")
+    ] = None,
+    expires_in: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Refuse it from then on: 90d, 12h.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and show it, this once."""
+    key = new_key()
+    span = None if expires_in is None else _span(expires_in)
+    made = _call(
+        _CREATE,
+        {
+            "name": name,
+            "key_hash": hash_of(key),
+            "scopes": [each.value for each in scope],
+            "customer_id": customer,
+            "expires_at": None if span is None else datetime.now(UTC) + span,
+        },
+    )
+    _show_new(key, made[0], as_json=as_json)
+
+
+@keys.command("rotate")
+def rotate(
+    key_id: KeyId,
+    *,
+    overlap: Annotated[
+        str, typer.Option(metavar="SPAN", help="How long the old one is still taken: 24h, 0s.")
+    ] = "24h",
+    as_json: AsJson = False,
+) -> None:
+    """Replace a key by a new one with the same name and rights, and show it, this once."""
+    key = new_key()
+    parameters = {"api_key_id": key_id, "key_hash": hash_of(key), "overlap": _span(overlap)}
+    _show_new(key, _call(_ROTATE, parameters)[0], as_json=as_json)
+
+
+@keys.command("revoke")
+def revoke(key_id: KeyId, *, as_json: AsJson = False) -> None:
+    """Refuse a key from the next request on."""
+    _show(_call(_REVOKE, {"api_key_id": key_id}), as_json=as_json)
+
+
+@keys.command("list")
+def list_keys(*, as_json: AsJson = False) -> None:
+    """Show all keys, without what one could be recognised by."""
+    _show(_call(_LIST, {}), as_json=as_json)
+
+
+def _call(query: LiteralString, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    with _explained():
+        return _as_operator(_database_url(_settings()), query, parameters)
+
+
+def _as_operator(
+    database_url: str, query: LiteralString, parameters: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """One call as an operator.
+
+    Raises:
+        DatabaseError: refused.
+    """
+    import psycopg
+    from psycopg.rows import dict_row
+
+    from billing_shell.database import session_conninfo
+    from billing_shell.errors import translate
+
+    conninfo = session_conninfo(database_url, role=OPERATOR_ROLE, application_name="billing keys")
+    try:
+        with psycopg.connect(conninfo, autocommit=True, row_factory=dict_row) as connection:
+            return connection.execute(query, parameters).fetchall()
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    from billing_shell.errors import DatabaseError, RetryableError
+
+    try:
+        yield
+    except RetryableError as error:
+        _give_up(Exit.UNREACHABLE, f"{error}")
+    except DatabaseError as error:
+        _give_up(Exit.REFUSED, "\n".join(part for part in (f"{error}", error.hint) if part))
+
+
+def _settings() -> Settings:
+    try:
+        return Settings.from_environment()
+    except SettingsError as error:
+        _give_up(Exit.USAGE, str(error))
+
+
+def _database_url(settings: Settings) -> str:
+    if settings.database_url is None:
+        _give_up(
+            Exit.USAGE,
+            "BILLING_DATABASE_URL names no database; `billing up` shows that of its own server",
+        )
+    return settings.database_url
+
+
+def _span(text: str) -> timedelta:
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        _give_up(Exit.USAGE, f"{text!r} is no span of time; write 30m, 24h or 90d")
+    return timedelta(**{_UNITS[found["unit"]]: int(found["number"])})
+
+
+def _show_new(key: str, made: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        _print(json.dumps({"key": key, **made}, default=str))
+        return
+    _show([made], as_json=False)
+    sys.stderr.write("The key follows. It is not stored anywhere and cannot be shown again.\n")
+    _print(key)
+
+
+def _show(found: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Rows for people go to standard error where a key goes to standard output."""
+    if as_json:
+        _print(json.dumps(found, default=str))
+        return
+    columns = ("api_key_id", "name", "status", "scopes", "customer_id", "created_at", "expires_at")
+    lines = [tuple(_cell(row[column]) for column in columns) for row in found]
+    widths = [max(map(len, column)) for column in zip(columns, *lines, strict=True)]
+    for line in (columns, *lines):
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        sys.stderr.write(text.rstrip() + "\n")
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _give_up(code: Exit, message: str) -> NoReturn:
+    sys.stderr.write(f"billing: {message}\n")
+    raise typer.Exit(code)
