@@ -24,6 +24,17 @@ SELECT s.customer_id, s.subscription_id, 'PENDING', 'IMMEDIATE', 'PAY_FIRST', s.
 FROM billing.subscription AS s;
 INSERT INTO billing.pending_line (customer_id, subscription_id, kind, description, amount, created_at)
 SELECT s.customer_id, s.subscription_id, 'CARRIED', 'x', 10, '2027-05-01Z' FROM billing.subscription AS s;
+INSERT INTO billing.refund (
+    customer_id, invoice_id, attempt_id, refund_no, purpose, amount, currency, idempotency_key, gateway_account_id, gateway_payment_id,
+    gateway_refund_id, requested_by, requested_at
+)
+SELECT a.customer_id, a.invoice_id, a.attempt_id, 1, 'REQUESTED', 10, 'USD', 'refund', a.gateway_account_id, a.gateway_payment_id, 're_1', 'x',
+    '2027-05-01Z'
+FROM billing.payment_attempt AS a WHERE a.status = 'SUCCEEDED' ORDER BY a.attempt_id LIMIT 1;
+INSERT INTO billing.refund_report (customer_id, refund_id, source, outcome, verdict, as_of)
+SELECT r.customer_id, r.refund_id, 'SEND', 'UNKNOWN', 'APPLIED', '2027-05-01Z' FROM billing.refund AS r;
+INSERT INTO billing.reconciliation_case (kind, customer_id, invoice_id, refund_id, opened_at)
+SELECT 'UNKNOWN_OUTCOME', r.customer_id, r.invoice_id, r.refund_id, '2027-05-01Z' FROM billing.refund AS r;
 SELECT billing_worker.start_renewal_run('test', '2027-06-01T00:00:00Z');
 
 CREATE TEMPORARY TABLE whose AS
@@ -87,7 +98,9 @@ INSERT INTO fresh VALUES
 ('payment_attempt', 'status = ''SUCCEEDED''', '{"attempt_id": 9984, "attempt_no": 9, "idempotency_key": "fresh", "gateway_payment_id": "fresh"}'),
 ('payment_report', 'true', '{"payment_report_id": 9984}'),
 ('webhook_event', 'true', '{"webhook_event_id": 9984, "event_id": "fresh"}'),
-('reconciliation_case', 'true', '{"case_id": 9984, "kind": "DISPUTE"}'),
+('reconciliation_case', 'attempt_id IS NOT NULL', '{"case_id": 9984, "kind": "DISPUTE"}'),
+('refund', 'true', '{"refund_id": 9984, "refund_no": 2, "idempotency_key": "fresh", "gateway_refund_id": "re_2"}'),
+('refund_report', 'true', '{"refund_report_id": 9984}'),
 ('idempotency_key', 'true', '{"idempotency_key": "fresh"}'),
 ('billing_run', 'true', '{"billing_run_id": 9984}'),
 ('subscription_change', 'true', '{"change_id": 9984, "status": "VOID", "ended_at": "2027-05-01T00:00:00Z"}'),
@@ -201,7 +214,15 @@ INSERT INTO broken VALUES
 ('invoice', 'invoice_is_of_a_subscription_of_its_customer', jsonb_build_object(
     'customer_id', (SELECT w.a FROM whose AS w), 'subscription_id', (SELECT max(s.subscription_id) FROM billing.subscription AS s))),
 ('invoice', 'invoice_belongs_to_a_customer',
-    '{"customer_id": 1, "kind": "MANUAL", "subscription_id": null, "resource_id": null, "opens_period": false, "drives_status": false}'),
+    jsonb_build_object('customer_id', 1, 'kind', 'MANUAL', 'subscription_id', NULL, 'resource_id', NULL, 'opens_period', false,
+        'drives_status', false, 'dunning_policy_id', (SELECT min(d.dunning_policy_id) FROM billing.dunning_policy AS d))),
+('invoice', 'manual_invoice_follows_a_dunning_policy', '{"kind": "MANUAL", "subscription_id": null, "resource_id": null,
+    "opens_period": false, "drives_status": false, "dunning_policy_id": 1}'),
+('invoice', 'only_a_manual_invoice_has_its_own_policy',
+    '{"kind": "MANUAL", "subscription_id": null, "resource_id": null, "opens_period": false, "drives_status": false}'),
+('invoice', 'only_a_void_invoice_is_forgiven', '{"forgiven_by": "somebody"}'),
+('invoice', 'no_more_is_refunded_than_was_paid', '{"amount_paid": 10, "amount_refunded": 11}'),
+('invoice', 'no_more_is_refunded_than_was_paid', '{"amount_refunded": -1}'),
 ('invoice', 'invoice_is_paid_with_a_method_of_its_customer', '{"payment_method_id": 1}'),
 ('invoice', 'invoice_is_of_a_change_of_its_customer', '{"change_id": 1}'),
 ('invoice', 'change_invoice_names_its_change', '{"kind": "CHANGE"}'),
@@ -220,7 +241,7 @@ INSERT INTO broken VALUES
 ('invoice', 'invoice_total_is_sum_of_parts', '{"amount_paid": 3001}'),
 ('invoice', 'paid_invoice_owes_nothing', '{"status": "PAID", "paid_at": "2027-06-01T00:00:00Z", "next_attempt_at": null}'),
 ('invoice', 'invoice_status_has_its_instant', '{"status": "VOID", "next_attempt_at": null}'),
-('invoice', 'only_an_open_invoice_is_attempted', '{"status": "VOID", "voided_at": "2027-06-01T00:00:00Z", "next_attempt_at": "2027-06-01T00:00:00Z"}'),
+('invoice', 'only_an_open_invoice_or_a_debt_is_attempted', '{"status": "VOID", "voided_at": "2027-06-01T00:00:00Z", "next_attempt_at": "2027-06-01T00:00:00Z"}'),
 ('invoice', 'failures_have_instants', '{"failure_count": 1}'),
 ('invoice', 'dunning_of_an_open_invoice_ends',
     '{"status": "VOID", "voided_at": "2027-06-01T00:00:00Z", "next_attempt_at": null, "dunning_ends_at": "2027-06-01T00:00:00Z"}'),
@@ -257,6 +278,25 @@ INSERT INTO broken VALUES
 ('payment_attempt', 'ended_attempt_is_not_looked_up', '{"lease_until": "2027-06-01T00:00:00Z"}'),
 ('payment_attempt', 'gateway_payment_is_booked_once', jsonb_build_object(
     'gateway_payment_id', (SELECT max(a.gateway_payment_id) FROM billing.payment_attempt AS a))),
+('payment_attempt', 'only_a_success_captures_money', '{"captured_amount": null}'),
+('payment_attempt', 'only_a_success_captures_money', '{"status": "ABANDONED"}'),
+('payment_attempt', 'only_a_success_captures_money', '{"booked_amount": 3001}'),
+('refund', 'refund_number_is_unique_per_invoice', '{"refund_no": 1}'),
+('refund', 'refund_key_is_used_once', '{"idempotency_key": "refund"}'),
+('refund', 'refund_is_of_an_invoice_of_its_customer', '{"invoice_id": 1}'),
+('refund', 'refund_gives_back_what_an_attempt_captured', '{"attempt_id": 1}'),
+('refund', 'refund_purpose_is_known', '{"purpose": "WHIM"}'),
+('refund', 'refund_status_is_known', '{"status": "LOST"}'),
+('refund', 'refund_amount_is_positive', '{"amount": 0}'),
+('refund', 'only_an_ended_refund_has_an_end', '{"ended_at": "2027-06-01T00:00:00Z"}'),
+('refund', 'failed_refund_says_why', '{"status": "FAILED", "ended_at": "2027-06-01T00:00:00Z"}'),
+('refund', 'ended_refund_is_left_alone',
+    '{"status": "SUCCEEDED", "ended_at": "2027-06-01T00:00:00Z", "next_send_at": "2027-06-01T00:00:00Z"}'),
+('refund', 'gateway_refund_is_booked_once', '{"gateway_refund_id": "re_1"}'),
+('refund_report', 'report_is_about_a_refund', '{"refund_id": 1}'),
+('refund_report', 'refund_report_source_is_known', '{"source": "HEARSAY"}'),
+('refund_report', 'refund_report_outcome_is_known', '{"outcome": "MAYBE"}'),
+('refund_report', 'refund_report_verdict_is_known', '{"verdict": "MAYBE"}'),
 ('payment_report', 'report_is_about_an_attempt', '{"attempt_id": 1}'),
 ('payment_report', 'report_source_is_known', '{"source": "HEARSAY"}'),
 ('payment_report', 'report_outcome_is_known', '{"outcome": "MAYBE"}'),
@@ -264,11 +304,16 @@ INSERT INTO broken VALUES
 ('webhook_event', 'webhook_event_is_stored_once', '{"event_id": "evt_1"}'),
 ('webhook_event', 'webhook_comes_from_a_gateway_account', '{"gateway_account_id": 999}'),
 ('webhook_event', 'webhook_matched_an_attempt', jsonb_build_object('customer_id', (SELECT w.a FROM whose AS w), 'attempt_id', 1)),
+('webhook_event', 'webhook_matched_a_refund', jsonb_build_object('customer_id', (SELECT w.a FROM whose AS w), 'refund_id', 1)),
 ('webhook_event', 'webhook_status_is_known', '{"status": "LOST"}'),
 ('webhook_event', 'webhook_event_id_is_short', '{"event_id": ""}'),
 ('reconciliation_case', 'one_open_case_per_attempt_and_kind', '{"kind": "UNKNOWN_OUTCOME"}'),
 ('reconciliation_case', 'case_is_about_an_attempt_of_its_customer', '{"attempt_id": 1}'),
 ('reconciliation_case', 'case_is_about_an_invoice_of_its_customer', '{"invoice_id": 1}'),
+('reconciliation_case', 'case_is_about_a_refund_of_its_customer', '{"refund_id": 1}'),
+('reconciliation_case', 'one_open_case_per_refund_and_kind', jsonb_build_object(
+    'attempt_id', NULL, 'kind', 'UNKNOWN_OUTCOME', 'customer_id', (SELECT r.customer_id FROM billing.refund AS r),
+    'invoice_id', NULL, 'refund_id', (SELECT r.refund_id FROM billing.refund AS r))),
 ('reconciliation_case', 'case_is_about_a_stored_webhook', '{"webhook_event_id": 1}'),
 ('reconciliation_case', 'case_kind_is_known', '{"kind": "GOSSIP"}'),
 ('reconciliation_case', 'resolved_case_says_by_whom_and_how', '{"resolved_at": "2027-06-01T00:00:00Z"}'),
