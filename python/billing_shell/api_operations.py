@@ -85,6 +85,13 @@ class Operation:
         return {name: "text" if name in TEXT_COLUMNS else "bigint" for name in names}
 
     @functools.cached_property
+    def _in_path(self) -> list[tuple[str, str, bool]]:
+        """The same: name in SQL, name in the path, whether it is a text."""
+        return [
+            (name, to_camel(name), kind == "text") for name, kind in self.path_parameters.items()
+        ]
+
+    @functools.cached_property
     def types(self) -> dict[str, str]:
         """SQL type of every argument that the call can have."""
         return (
@@ -103,10 +110,9 @@ class Operation:
         """
         faults = Faults()
         arguments: Arguments = {}
-        for name, sql_type in self.path_parameters.items():
-            value, pointer = request.path_params[to_camel(name)], f"/path/{to_camel(name)}"
-            read = faults.text if sql_type == "text" else faults.number
-            arguments[name] = read(pointer, value)
+        for name, written, is_text in self._in_path:
+            read = faults.text if is_text else faults.number
+            arguments[name] = read(f"/path/{written}", request.path_params[written])
         query = faults.once(request.query_params.multi_items(), self.shape.query)
         arguments |= self.shape.read_query(query, faults)
         if self.takes_key and (self.needs_key or "idempotency-key" in request.headers):

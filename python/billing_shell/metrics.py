@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 # When each series began is nobody's question.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
