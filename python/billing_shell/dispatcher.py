@@ -152,15 +152,6 @@ class Dispatcher:
         now = lease_clock()
         self._turn_away(lambda ticket: ticket.claim.send_before <= now, "lease_lapsed")
 
-    async def finish(self, stop: asyncio.Event) -> None:
-        """Waits until nothing is in flight, or until told to stop."""
-        stopped = asyncio.create_task(stop.wait())
-        try:
-            while self._tasks and not stopped.done():
-                await asyncio.wait({stopped, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopped.cancel()
-
     async def drain(self, seconds: float) -> bool:
         """Gives back what waits for a slot, and waits for what is under way.
 

@@ -19,7 +19,10 @@ from billing_shell.throttle import Lane, Reservation, Throttle, ThrottleUnavaila
 from billing_shell.waiting import pause
 
 _BATCH = 32
+_MOST_SLOTS = 500
 _LEAD = 0.03
+_LOOK_AGAIN = 0.05
+_NO_SLOTS = Reservation((), wait=0.25)
 
 _log = structlog.get_logger(__name__)
 
@@ -61,40 +64,46 @@ class Reconciler:
         """Looks up until nothing is due, and waits for the answers. Returns how many it asked.
 
         Raises:
-            DatabaseError: attempts could not be claimed; what was claimed before is asked.
+            DatabaseError: attempts could not be claimed.
         """
-        asked = 0
         account = await self._accounts.current()
         if account is None or not await self._clocks.agree():
-            return asked
-        try:
-            more = True
-            while not stop.is_set() and (more or self._dispatcher.waiting()):
-                self._dispatcher.drop_expired()
-                reservation = await self._reserve()
-                if reservation is None:
-                    break
-                free = len(reservation.slots) - self._dispatcher.waiting()
+            return 0
+        asked = 0
+        more = True
+        while not stop.is_set():
+            self._dispatcher.drop_expired()
+            waiting = self._dispatcher.waiting()
+            if not more and self._dispatcher.in_flight == 0:
+                break
+            wait = _LOOK_AGAIN
+            if more or waiting:
+                reservation = await self._reserve(waiting + (_BATCH if more else 0))
+                free = len(reservation.slots) - waiting
                 if more and free > 0:
                     claimed = await self._claim(account, free)
                     asked += claimed
                     more = claimed == free
+                elif more and not reservation.slots and not waiting:
+                    # Nobody can be asked now.
+                    more = False
                 self._dispatcher.use(reservation.slots)
-                await pause(reservation.wait, stop)
-        finally:
-            await self._dispatcher.finish(stop)
+                wait = max(reservation.wait, _LOOK_AGAIN)
+            await pause(wait, stop)
         return asked
 
-    async def _reserve(self) -> Reservation | None:
-        """Slots for what waits and some more. None where there are none to be had now."""
+    async def _reserve(self, number: int) -> Reservation:
+        """Slots, as many as there are; none while the gateway or Redis does not answer."""
         permitted = self._breaker.permits(self._dispatcher.under_way)
         if permitted == 0:
-            return None
+            return _NO_SLOTS
         try:
-            return await self._throttle.reserve(min(_BATCH, permitted), Lane.BACKLOG, _LEAD)
+            return await self._throttle.reserve(
+                min(number, permitted, _MOST_SLOTS), Lane.BACKLOG, _LEAD
+            )
         except ThrottleUnavailableError as error:
             _log.warning("lookups_wait", error=str(error))
-            return None
+            return _NO_SLOTS
 
     async def _claim(self, account: GatewayAccount, number: int) -> int:
         claimed_at = lease_clock()
