@@ -65,10 +65,13 @@ CREATE TABLE billing.subscription (
     pending_price_id bigint,
     pending_quantity integer,
     pending_from timestamptz,
+    migration_price_id bigint,
+    migration_from timestamptz,
     pause_at_period_end boolean NOT NULL DEFAULT false,
     paused_seconds_left bigint,
     paused_seconds_total bigint,
     paused_invoice_id bigint,
+    trial_end_told_at timestamptz,
     created_at timestamptz NOT NULL,
     version bigint NOT NULL DEFAULT 1,
     event_seq bigint NOT NULL DEFAULT 0,
@@ -116,9 +119,11 @@ CREATE TABLE billing.subscription (
     CONSTRAINT pending_change_is_to_a_price FOREIGN KEY (pending_price_id) REFERENCES billing.price (price_id),
     CONSTRAINT pending_change_is_whole CHECK (
         (pending_price_id IS NULL) = (pending_quantity IS NULL)
-        AND (pending_from IS NULL OR pending_price_id IS NOT NULL)
+        AND (pending_price_id IS NULL) = (pending_from IS NULL)
         AND (pending_quantity IS NULL OR pending_quantity BETWEEN 1 AND 1000000)
     ),
+    CONSTRAINT migration_is_to_a_price FOREIGN KEY (migration_price_id) REFERENCES billing.price (price_id),
+    CONSTRAINT migration_is_whole CHECK ((migration_price_id IS NULL) = (migration_from IS NULL)),
     CONSTRAINT only_an_active_subscription_is_to_pause CHECK (
         NOT pause_at_period_end OR status IN ('ACTIVE', 'PAST_DUE')
     ),
@@ -137,6 +142,8 @@ CREATE INDEX subscription_due ON billing.subscription
 (date_bin('1 hour', next_renewal_at, '2000-01-01 00:00:00+00'), customer_id, subscription_id)
 WHERE next_renewal_at IS NOT NULL;
 CREATE INDEX subscription_incomplete ON billing.subscription (created_at) WHERE status = 'INCOMPLETE';
+CREATE INDEX subscription_trial_to_tell_of ON billing.subscription (current_period_end)
+WHERE status = 'TRIALING' AND current_period_kind = 'TRIAL' AND trial_end_told_at IS NULL AND NOT cancel_at_period_end;
 CREATE INDEX subscription_parked ON billing.subscription (parked_at) WHERE parked_at IS NOT NULL;
 
 COMMENT ON TABLE billing.subscription IS
@@ -176,16 +183,21 @@ COMMENT ON COLUMN billing.subscription.park_reason IS 'SQLSTATE and message of t
 COMMENT ON COLUMN billing.subscription.catch_up_run_id IS 'Last renewal run that advanced it.';
 COMMENT ON COLUMN billing.subscription.catch_up_periods IS 'Periods that this run opened for it; a run stops at three.';
 COMMENT ON COLUMN billing.subscription.pending_price_id IS
-'Price that takes effect at the next boundary (on or after pending_from); NULL = none.';
+'Price that the customer has chosen for the first boundary on or after pending_from; NULL = none.';
 COMMENT ON COLUMN billing.subscription.pending_quantity IS 'Quantity that takes effect with pending_price_id.';
 COMMENT ON COLUMN billing.subscription.pending_from IS
-'Earliest boundary at which the pending change takes effect; NULL = the next one.';
+'When it was chosen: boundaries that had passed before then are renewed without it.';
+COMMENT ON COLUMN billing.subscription.migration_price_id IS
+'Price of the same plan to which the seller moves it at the first boundary on or after migration_from; NULL = none.';
+COMMENT ON COLUMN billing.subscription.migration_from IS 'Earliest boundary at which the seller''s new price takes effect.';
 COMMENT ON COLUMN billing.subscription.pause_at_period_end IS 'True: it pauses at current_period_end instead of renewing.';
 COMMENT ON COLUMN billing.subscription.paused_seconds_left IS
 'Seconds of the paid period that were left when it paused, used up after it resumes.';
 COMMENT ON COLUMN billing.subscription.paused_seconds_total IS
 'Length in seconds of that period as it was priced, for prorating what is left.';
 COMMENT ON COLUMN billing.subscription.paused_invoice_id IS 'Invoice that covers the time that is left.';
+COMMENT ON COLUMN billing.subscription.trial_end_told_at IS
+'When SubscriptionTrialEnding was sent for the present end of its trial; NULL = not yet.';
 COMMENT ON COLUMN billing.subscription.created_at IS 'Business time of sign-up.';
 COMMENT ON COLUMN billing.subscription.version IS 'Number of the row version, for p_expected_version.';
 COMMENT ON COLUMN billing.subscription.event_seq IS 'Number of the last event about it and its invoices.';
@@ -318,6 +330,7 @@ CREATE TABLE billing.subscription_event (
     invoice_id bigint,
     attempt_id bigint,
     detail jsonb NOT NULL DEFAULT '{}',
+    row_changes jsonb NOT NULL DEFAULT '{}',
     actor text NOT NULL,
     as_of timestamptz NOT NULL,
     recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -335,7 +348,9 @@ COMMENT ON COLUMN billing.subscription_event.from_status IS 'Status before, wher
 COMMENT ON COLUMN billing.subscription_event.to_status IS 'Status after, where it changed.';
 COMMENT ON COLUMN billing.subscription_event.invoice_id IS 'Invoice concerned, or NULL.';
 COMMENT ON COLUMN billing.subscription_event.attempt_id IS 'Payment attempt concerned, or NULL.';
-COMMENT ON COLUMN billing.subscription_event.detail IS 'What changed and why; no personal data.';
+COMMENT ON COLUMN billing.subscription_event.detail IS 'What happened and why, as far as the world is told it; no personal data.';
+COMMENT ON COLUMN billing.subscription_event.row_changes IS
+'Columns of billing.subscription that it set, with their new values. Folded in order, together with the timeline, they give the row.';
 COMMENT ON COLUMN billing.subscription_event.actor IS 'Who: the caller, as set in billing.actor, else the database role.';
 COMMENT ON COLUMN billing.subscription_event.as_of IS 'Business time.';
 COMMENT ON COLUMN billing.subscription_event.recorded_at IS 'Wall clock.';

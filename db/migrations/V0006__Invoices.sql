@@ -215,6 +215,8 @@ CREATE TABLE billing.invoice_line (
     kind text NOT NULL,
     description text NOT NULL,
     amount bigint NOT NULL,
+    at_most bigint,
+    base_invoice_id bigint,
     price_id bigint,
     unit_amount bigint,
     quantity integer,
@@ -230,8 +232,10 @@ CREATE TABLE billing.invoice_line (
         (seconds_billed IS NULL) = (seconds_total IS NULL)
         AND (seconds_total IS NULL OR seconds_billed BETWEEN 0 AND seconds_total)
         AND (kind <> 'PRORATION' OR seconds_total IS NOT NULL)
-    )
+    ),
+    CONSTRAINT only_a_credit_is_limited CHECK (at_most IS NULL OR amount = -at_most)
 );
+CREATE INDEX invoice_line_by_base ON billing.invoice_line (customer_id, base_invoice_id) WHERE base_invoice_id IS NOT NULL;
 
 COMMENT ON TABLE billing.invoice_line IS 'Lines of an invoice, each with what its amount was computed from.';
 COMMENT ON COLUMN billing.invoice_line.customer_id IS 'Customer.';
@@ -242,6 +246,10 @@ COMMENT ON COLUMN billing.invoice_line.kind IS
 COMMENT ON COLUMN billing.invoice_line.description IS 'Text for people.';
 COMMENT ON COLUMN billing.invoice_line.amount IS
 'Minor units, negative for a credit: floor(unit_amount x quantity x seconds_billed / seconds_total).';
+COMMENT ON COLUMN billing.invoice_line.at_most IS
+'Limit of a credit in minor units, where it was less than the formula gives: what had been paid for the period and not given back. NULL = none.';
+COMMENT ON COLUMN billing.invoice_line.base_invoice_id IS
+'Invoice of the period that the line is about; NULL = the period of its own invoice.';
 COMMENT ON COLUMN billing.invoice_line.price_id IS 'Price version.';
 COMMENT ON COLUMN billing.invoice_line.unit_amount IS 'Price per unit in minor units.';
 COMMENT ON COLUMN billing.invoice_line.quantity IS 'Quantity.';
@@ -330,6 +338,8 @@ CREATE TABLE billing.pending_line (
     kind text NOT NULL,
     description text NOT NULL,
     amount bigint NOT NULL,
+    at_most bigint,
+    base_invoice_id bigint NOT NULL,
     price_id bigint,
     unit_amount bigint,
     quantity integer,
@@ -343,20 +353,27 @@ CREATE TABLE billing.pending_line (
     CONSTRAINT pending_line_pkey PRIMARY KEY (customer_id, pending_line_id),
     CONSTRAINT pending_line_is_of_a_subscription_of_its_customer FOREIGN KEY (customer_id, subscription_id)
     REFERENCES billing.subscription (customer_id, subscription_id),
+    CONSTRAINT pending_line_is_about_a_period_of_its_customer FOREIGN KEY (customer_id, base_invoice_id)
+    REFERENCES billing.invoice (customer_id, invoice_id),
     CONSTRAINT pending_line_kind_is_known CHECK (kind IN ('PRORATION', 'CARRIED')),
     CONSTRAINT pending_line_goes_one_way CHECK (billed_on_invoice_id IS NULL OR dropped_at IS NULL)
 );
 CREATE INDEX pending_line_waiting ON billing.pending_line (customer_id, subscription_id)
 WHERE billed_on_invoice_id IS NULL AND dropped_at IS NULL;
+CREATE INDEX pending_line_by_base ON billing.pending_line (customer_id, base_invoice_id);
+CREATE INDEX pending_line_billed ON billing.pending_line (customer_id, billed_on_invoice_id)
+WHERE billed_on_invoice_id IS NOT NULL;
 
 COMMENT ON TABLE billing.pending_line IS
-'Lines that wait for the next renewal: of changes with timing NEXT_INVOICE, and amounts below the minimum of a gateway.';
+'Lines that wait for the next invoice that opens a period: of changes with timing NEXT_INVOICE, and amounts below the minimum of a gateway.';
 COMMENT ON COLUMN billing.pending_line.customer_id IS 'Customer.';
 COMMENT ON COLUMN billing.pending_line.pending_line_id IS 'Line.';
 COMMENT ON COLUMN billing.pending_line.subscription_id IS 'Subscription on whose next invoice it will stand.';
 COMMENT ON COLUMN billing.pending_line.kind IS 'PRORATION or CARRIED.';
 COMMENT ON COLUMN billing.pending_line.description IS 'Text for people.';
 COMMENT ON COLUMN billing.pending_line.amount IS 'Minor units, negative for a credit.';
+COMMENT ON COLUMN billing.pending_line.at_most IS 'Limit of a credit, as on an invoice line.';
+COMMENT ON COLUMN billing.pending_line.base_invoice_id IS 'Invoice of the period that it is about.';
 COMMENT ON COLUMN billing.pending_line.price_id IS 'Price version.';
 COMMENT ON COLUMN billing.pending_line.unit_amount IS 'Price per unit in minor units.';
 COMMENT ON COLUMN billing.pending_line.quantity IS 'Quantity.';

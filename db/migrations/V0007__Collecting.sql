@@ -38,6 +38,7 @@ CREATE TABLE billing.payment_attempt (
     next_lookup_at timestamptz,
     started_at timestamptz NOT NULL,
     ended_at timestamptz,
+    recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT payment_attempt_pkey PRIMARY KEY (customer_id, attempt_id),
     CONSTRAINT attempt_number_is_unique_per_invoice UNIQUE (customer_id, invoice_id, attempt_no),
     CONSTRAINT gateway_key_is_used_once UNIQUE (idempotency_key),
@@ -116,6 +117,7 @@ COMMENT ON COLUMN billing.payment_attempt.not_found_rounds IS 'Times it returned
 COMMENT ON COLUMN billing.payment_attempt.next_lookup_at IS 'Business time of the next look-up; NULL = none.';
 COMMENT ON COLUMN billing.payment_attempt.started_at IS 'Business time of the first commit, from which the life of the key counts.';
 COMMENT ON COLUMN billing.payment_attempt.ended_at IS 'Business time of the definite answer.';
+COMMENT ON COLUMN billing.payment_attempt.recorded_at IS 'Wall clock at which it was started.';
 
 CREATE FUNCTION billing.guard_attempt()
 RETURNS trigger

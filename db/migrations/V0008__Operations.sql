@@ -378,6 +378,15 @@ CREATE TYPE billing.plan_change AS (
 COMMENT ON TYPE billing.plan_change IS
 'A change of plan or quantity, all decided: prices in minor units, seconds of the period that are left and its length as priced, and how much may be credited at most.';
 
+CREATE TYPE billing.anchoring AS (
+    anchor_at timestamp without time zone,
+    anchor_day smallint,
+    period_no integer,
+    term_end_at timestamptz
+);
+COMMENT ON TYPE billing.anchoring IS
+'What the boundaries of a subscription are counted from: local anchor, day of the month of calendar billing, number of the boundary that ends the current period, end of a fixed term.';
+
 CREATE TYPE billing.period_value AS (
     base_invoice_id bigint,
     currency text,
@@ -385,16 +394,19 @@ CREATE TYPE billing.period_value AS (
     seconds_total bigint,
     unit_amount bigint,
     quantity integer,
-    creditable bigint
+    creditable bigint,
+    owed bigint
 );
 COMMENT ON TYPE billing.period_value IS
-'What is left of a billed period: seconds, price per unit in minor units, quantity, and how much may be credited at most.';
+'What is left of a billed period: seconds, price per unit in minor units, quantity, how much may be credited at most, and what is still owed for it.';
 
 CREATE TYPE billing.priced_line AS (
     line_no integer,
     kind text,
     description text,
     amount bigint,
+    at_most bigint,
+    base_invoice_id bigint,
     price_id bigint,
     unit_amount bigint,
     quantity integer,
@@ -404,6 +416,13 @@ CREATE TYPE billing.priced_line AS (
     period_end timestamptz
 );
 COMMENT ON TYPE billing.priced_line IS 'A line before it stands on an invoice, with what its amount was computed from.';
+
+CREATE TYPE billing.described_invoice AS (
+    invoice_id bigint,
+    kind text,
+    described jsonb
+);
+COMMENT ON TYPE billing.described_invoice IS 'An invoice as JSON, as its public row with its lines; amounts in minor units.';
 
 CREATE TYPE billing.price_migration AS (
     currency text,
@@ -439,6 +458,21 @@ CREATE TYPE billing.timeline_entry AS (
 );
 COMMENT ON TYPE billing.timeline_entry IS
 'One entry of the history of a subscription: at in business time, amount in minor units, event_seq where it has a number.';
+
+CREATE TYPE billing.history_entry AS (
+    at timestamptz,
+    event_seq bigint,
+    what text,
+    actor text,
+    invoice_id bigint,
+    attempt_id bigint,
+    amount bigint,
+    currency text,
+    detail jsonb,
+    recorded_at timestamptz
+);
+COMMENT ON TYPE billing.history_entry IS
+'An entry of the history of a subscription before it is put in order: one with a number, or one of which only the wall clock is known.';
 
 CREATE TYPE billing.explained_line AS (
     line_no integer,

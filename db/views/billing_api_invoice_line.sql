@@ -12,7 +12,8 @@ SELECT
     l.seconds_total,
     l.period_start,
     l.period_end,
-    l.price_id
+    l.price_id,
+    l.at_most
 FROM billing.invoice_line AS l
 WHERE billing.in_customer_scope(l.customer_id);
 
@@ -35,3 +36,5 @@ COMMENT ON COLUMN billing_api.invoice_line.seconds_total IS
 COMMENT ON COLUMN billing_api.invoice_line.period_start IS 'Start of the time paid for.';
 COMMENT ON COLUMN billing_api.invoice_line.period_end IS 'End of the time paid for, exclusive.';
 COMMENT ON COLUMN billing_api.invoice_line.price_id IS 'Price version.';
+COMMENT ON COLUMN billing_api.invoice_line.at_most IS
+'Limit of a credit in minor units, where it was less than the formula gives: what had been paid for the period and not given back. NULL = none.';

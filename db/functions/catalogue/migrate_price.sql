@@ -19,6 +19,7 @@ AS $function$
 DECLARE
     v_as_of timestamptz := billing.require_as_of(p_as_of);
     v_plan billing.plan := billing.require_plan(p_plan_code);
+    v_migrants billing.price_migrant[];
 BEGIN
     PERFORM billing.refuse_customer_scope();
     PERFORM billing.require_integer(p_notice_days, 'p_notice_days', 0, 365);
@@ -29,26 +30,22 @@ BEGIN
             MESSAGE = format('p_effective_from must be at least %s days ahead', p_notice_days);
     END IF;
 
+    v_migrants := CASE
+        WHEN p_dry_run THEN ARRAY(SELECT g FROM billing.price_migrants(v_plan, p_effective_from) AS g)
+        ELSE billing.lock_price_migrants(v_plan, p_effective_from)
+    END;
     IF NOT p_dry_run THEN
-        PERFORM 1
-        FROM billing.price_migrants(v_plan, p_effective_from) AS g
-        INNER JOIN billing.subscription AS s
-            ON s.customer_id = g.customer_id AND s.subscription_id = g.subscription_id
-        ORDER BY s.customer_id, s.subscription_id
-        FOR NO KEY UPDATE OF s;
+        PERFORM billing.schedule_price_migration(v_migrants, v_plan.code, p_effective_from, v_as_of);
     END IF;
     RETURN QUERY
     SELECT
         g.currency, count(*), sum(g.old_amount::numeric * g.quantity), sum(g.new_amount::numeric * g.quantity),
         sum((g.new_amount - g.old_amount)::numeric * g.quantity)
-    FROM billing.price_migrants(v_plan, p_effective_from) AS g
+    FROM unnest(v_migrants) AS g
     GROUP BY g.currency
     ORDER BY g.currency;
-    IF NOT p_dry_run THEN
-        PERFORM billing.schedule_price_migration(v_plan, p_effective_from, v_as_of);
-    END IF;
 END;
 $function$;
 
 COMMENT ON FUNCTION billing_api.migrate_price IS
-'Moves the subscribers of a plan to its newest price at their first renewal on or after p_effective_from, and tells each of them now. Returns per currency how many, and the sums per period before and after in minor units. A dry run only counts.';
+'Moves the subscribers of a plan to the price in force at p_effective_from with their first renewal on or after it, and tells each of them now. Returns per currency how many, and the sums per period before and after in minor units. A dry run only counts. Call it again for those who signed up meanwhile.';

@@ -11,7 +11,7 @@ AS $function$
     -- Writes:     nothing
     -- Raises:     nothing
     -- Idempotent: yes
-    -- Who has set a change of their own keeps it, and checkouts keep what they were offered.
+    -- Who is about to leave the plan is left alone, and checkouts keep what they were offered.
     SELECT s.customer_id, s.subscription_id, pr.currency, s.quantity, pr.amount, t.price_id, t.amount
     FROM billing.subscription AS s
     INNER JOIN billing.price AS pr ON pr.price_id = s.price_id
@@ -25,7 +25,12 @@ AS $function$
     WHERE pr.plan_id = p_plan.plan_id
       AND t.price_id <> s.price_id
       AND s.status IN ('TRIALING', 'ACTIVE', 'PAST_DUE', 'PAUSED')
-      AND (s.pending_price_id IS NULL OR (s.pending_from IS NOT NULL AND s.pending_price_id <> t.price_id));
+      AND s.migration_price_id IS DISTINCT FROM t.price_id
+      AND NOT EXISTS (
+          SELECT 1
+          FROM billing.price AS c
+          WHERE c.price_id = s.pending_price_id AND c.plan_id <> p_plan.plan_id
+      );
 $function$;
 
-COMMENT ON FUNCTION billing.price_migrants IS 'Subscriptions of a plan that are not on its newest price, with both prices in minor units.';
+COMMENT ON FUNCTION billing.price_migrants IS 'Subscriptions of a plan that are neither on the price in force at an instant nor on the way to it, with both prices in minor units.';

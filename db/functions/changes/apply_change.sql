@@ -12,11 +12,13 @@ AS $function$
 -- Writes:     subscription_change, subscription_period, subscription, subscription_event, outbox_event
 -- Raises:     nothing of its own
 -- Idempotent: no
--- An immediate change takes the place of one that was set for the end of the period.
+-- It takes the place of a change that was set for the end of the period. A price migration of the seller stays, unless
+-- the plan is another one now.
 DECLARE
     v_change billing.subscription_change;
     v_before billing.subscription;
-    v_first billing.first_period;
+    v_anchoring billing.anchoring;
+    v_period billing.subscription_period;
 BEGIN
     UPDATE billing.subscription_change AS c
     SET status = 'APPLIED', ended_at = p_as_of
@@ -28,23 +30,33 @@ BEGIN
     FROM billing.subscription AS s
     WHERE s.customer_id = p_customer_id AND s.subscription_id = v_change.subscription_id;
 
+    v_anchoring := billing.anchoring_of_change(v_before, v_change);
     IF v_change.opens_period THEN
-        v_first := billing.open_changed_period(v_before, v_change);
+        v_period := billing.open_changed_period(v_before, v_change, v_anchoring);
     END IF;
     UPDATE billing.subscription AS s
     SET price_id = v_change.to_price_id,
         quantity = v_change.to_quantity,
-        anchor_at = coalesce(v_first.anchor_at, s.anchor_at),
-        anchor_day = CASE WHEN NOT v_change.opens_period THEN s.anchor_day END,
-        period_no = coalesce(v_first.period_no, s.period_no),
-        current_period_start = coalesce(v_first.period_start, s.current_period_start),
-        current_period_end = coalesce(v_first.period_end, s.current_period_end),
-        next_renewal_at = CASE WHEN s.next_renewal_at IS NOT NULL THEN coalesce(v_first.period_end, s.next_renewal_at) END,
+        anchor_at = v_anchoring.anchor_at,
+        anchor_day = v_anchoring.anchor_day,
+        period_no = v_anchoring.period_no,
+        term_end_at = v_anchoring.term_end_at,
+        current_period_start = coalesce(v_period.period_start, s.current_period_start),
+        current_period_end = coalesce(v_period.period_end, s.current_period_end),
+        next_renewal_at = CASE WHEN s.next_renewal_at IS NOT NULL THEN coalesce(v_period.period_end, s.next_renewal_at) END,
         pending_price_id = NULL,
         pending_quantity = NULL,
         pending_from = NULL,
+        migration_price_id = CASE WHEN m.stays THEN s.migration_price_id END,
+        migration_from = CASE WHEN m.stays THEN s.migration_from END,
         version = s.version + 1,
         event_seq = s.event_seq + 1
+    FROM (
+        SELECT f.plan_id = t.plan_id AS stays
+        FROM billing.price AS f
+        CROSS JOIN billing.price AS t
+        WHERE f.price_id = v_change.from_price_id AND t.price_id = v_change.to_price_id
+    ) AS m
     WHERE s.customer_id = p_customer_id AND s.subscription_id = v_change.subscription_id;
 
     PERFORM billing.record_happening(

@@ -12,12 +12,18 @@ AS $function$
 --             credit_entry, credit_balance, subscription_event, outbox_event
 -- Raises:     nothing of its own
 -- Idempotent: no
+-- A change of interval at the very end of a period leaves nothing to prorate: it is part of the renewal that is due.
 DECLARE
     v_change billing.plan_change := p_change;
     v_invoice billing.invoice;
 BEGIN
-    IF v_change.timing = 'AT_PERIOD_END' THEN
-        PERFORM billing.schedule_change(p_subscription, v_change, NULL, p_as_of);
+    IF v_change.timing = 'AT_PERIOD_END' OR (v_change.opens_period AND v_change.seconds_left = 0) THEN
+        PERFORM billing.schedule_change(p_subscription, v_change, p_as_of);
+        IF v_change.timing = 'IMMEDIATE' THEN
+            PERFORM billing.renew_claimed(
+                ARRAY[ROW(v_change.customer_id, v_change.subscription_id)::billing.subscription_key], p_as_of, NULL
+            );
+        END IF;
         RETURN;
     END IF;
 

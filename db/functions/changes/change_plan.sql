@@ -17,9 +17,10 @@ AS $function$
 -- Locks:      idempotency_key -> subscription -> invoice -> credit_balance
 -- Writes:     idempotency_key, subscription, subscription_change, subscription_period, pending_line, invoice,
 --             invoice_line, credit_entry, credit_balance, subscription_event, outbox_event; where it is overdue as renew_overdue
--- Raises:     SB101, SB102 no price in the currency of the subscription, SB104 p_as_of, SB106 amount, SB201, SB203 plan,
---             SB302 already ended, SB303 status, SB304 version, SB305, SB313 grant first not permitted,
---             SB320 an invoice is open, SB321 a change waits for its payment, SB323 the period has not begun
+-- Raises:     SB101 also for another interval at NEXT_INVOICE, SB102 no price in the currency of the subscription,
+--             SB104 p_as_of, SB106 amount, SB201, SB203 plan, SB302 already ended, SB303 status, SB304 version, SB305,
+--             SB313 grant first not permitted, SB320 an invoice is open, SB321 a change waits for its payment,
+--             SB323 the period has not begun
 -- Idempotent: yes, by p_idempotency_key
 DECLARE
     v_customer_id bigint := billing.customer_of_subscription(p_subscription_id);
@@ -46,6 +47,7 @@ BEGIN
     PERFORM billing.require_expected_version(v_subscription, p_expected_version);
     PERFORM billing.require_running(v_subscription);
     v_subscription := billing.renew_overdue(p_subscription_id, v_as_of);
+    PERFORM billing.require_running(v_subscription);
     PERFORM billing.carry_out_change(
         v_subscription,
         billing.resolve_change(v_subscription, p_plan_code, p_quantity, p_timing, p_payment_behavior, v_as_of),

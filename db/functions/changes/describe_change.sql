@@ -1,6 +1,7 @@
 CREATE OR REPLACE FUNCTION billing.describe_change(
     p_customer_id bigint,
-    p_subscription_id bigint
+    p_subscription_id bigint,
+    p_after_invoice_id bigint
 )
 RETURNS jsonb
 LANGUAGE sql
@@ -15,25 +16,20 @@ AS $function$
     SELECT jsonb_build_object(
         'subscription', to_jsonb(s),
         'invoice', (
-            SELECT to_jsonb(i) || jsonb_build_object('lines', (
-                SELECT jsonb_agg(to_jsonb(l) ORDER BY l.line_no)
-                FROM billing_api.invoice_line AS l
-                WHERE l.customer_id = i.customer_id AND l.invoice_id = i.invoice_id
-            ))
-            FROM billing_api.invoice AS i
-            INNER JOIN billing.invoice AS b ON b.customer_id = i.customer_id AND b.invoice_id = i.invoice_id
-            INNER JOIN billing.subscription_change AS c ON c.customer_id = b.customer_id AND c.change_id = b.change_id
-            WHERE c.customer_id = s.customer_id AND c.subscription_id = s.subscription_id
-            ORDER BY c.change_id DESC
-            LIMIT 1
+            SELECT i.described
+            FROM billing.described_invoices(p_customer_id, p_subscription_id, p_after_invoice_id) AS i
+            WHERE i.kind = 'CHANGE'
+        ),
+        'renewals', (
+            SELECT coalesce(jsonb_agg(i.described ORDER BY i.invoice_id), '[]')
+            FROM billing.described_invoices(p_customer_id, p_subscription_id, p_after_invoice_id) AS i
+            WHERE i.kind <> 'CHANGE'
         ),
         'nextInvoiceLines', (
             SELECT jsonb_agg(
-                jsonb_build_object('description', l.description, 'amount', l.amount) ORDER BY l.pending_line_id
+                jsonb_build_object('description', l.description, 'amount', l.amount) ORDER BY l.line_no
             )
-            FROM billing.pending_line AS l
-            WHERE l.customer_id = s.customer_id AND l.subscription_id = s.subscription_id
-              AND l.billed_on_invoice_id IS NULL AND l.dropped_at IS NULL
+            FROM billing.waiting_lines(p_customer_id, p_subscription_id, 0) AS l
         ),
         'creditBalance', coalesce((
             SELECT b.balance FROM billing_api.credit_balance AS b
@@ -45,4 +41,4 @@ AS $function$
 $function$;
 
 COMMENT ON FUNCTION billing.describe_change IS
-'The last change of a subscription as JSON: subscription, invoice with lines, waiting lines, credit balance; amounts in minor units.';
+'What a change has done as JSON: subscription, its invoice with lines, invoices of boundaries that were overdue, waiting lines, credit balance; amounts in minor units.';

@@ -21,13 +21,18 @@ AS $function$
 DECLARE
     c_rolled_back CONSTANT text := 'preview is rolled back';
     v_customer_id bigint := billing.customer_of_subscription(p_subscription_id);
+    v_last_invoice_id bigint;
     v_preview jsonb;
 BEGIN
+    SELECT coalesce(max(i.invoice_id), 0)
+    INTO STRICT v_last_invoice_id
+    FROM billing.invoice AS i
+    WHERE i.customer_id = v_customer_id AND i.subscription_id = p_subscription_id;
     BEGIN
         PERFORM billing_api.change_plan(
             p_subscription_id, p_plan_code, p_quantity, p_timing, p_payment_behavior, p_expected_version, NULL, p_as_of
         );
-        v_preview := billing.describe_change(v_customer_id, p_subscription_id);
+        v_preview := billing.describe_change(v_customer_id, p_subscription_id, v_last_invoice_id);
         RAISE EXCEPTION USING ERRCODE = 'SB901', MESSAGE = c_rolled_back;
     EXCEPTION WHEN SQLSTATE 'SB901' THEN
         IF sqlerrm <> c_rolled_back THEN
@@ -39,4 +44,4 @@ END;
 $function$;
 
 COMMENT ON FUNCTION billing_api.preview_change_plan IS
-'What change_plan with the same arguments would do: subscription, invoice with its lines, lines for the next invoice, and the credit balance afterwards. Changes nothing.';
+'What change_plan with the same arguments would do: subscription, invoice with its lines, invoices of boundaries that are overdue (renewals), lines for the next invoice, and the credit balance afterwards. Changes nothing.';

@@ -34,14 +34,7 @@ BEGIN
             HINT = 'A change of interval begins a period at once: IMMEDIATE bills it now, AT_PERIOD_END waits.';
     END IF;
     IF p_change.timing = 'AT_PERIOD_END' THEN
-        IF p_subscription.status NOT IN ('TRIALING', 'ACTIVE', 'PAST_DUE') OR p_subscription.cancel_at_period_end
-            OR p_subscription.current_period_end >= p_subscription.term_end_at
-        THEN
-            RAISE EXCEPTION USING
-                ERRCODE = 'SB303',
-                MESSAGE = format('subscription %s has no next period to change', p_subscription.subscription_id),
-                DETAIL = p_subscription.status;
-        END IF;
+        PERFORM billing.require_next_period(p_subscription);
         RETURN;
     END IF;
 
@@ -51,8 +44,19 @@ BEGIN
             MESSAGE = format('subscription %s is %s', p_subscription.subscription_id, p_subscription.status),
             HINT = 'While it is past due, a change AT_PERIOD_END is possible.';
     END IF;
+    IF p_subscription.pause_at_period_end AND p_change.payment_behavior = 'GRANT_FIRST' THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB303',
+            MESSAGE = format(
+                'subscription %s is to pause, and what is granted first would be owed then', p_subscription.subscription_id
+            ),
+            HINT = 'Pay first, or take the pause back with resume_subscription.';
+    END IF;
     PERFORM billing.require_no_open_invoice(p_subscription);
-    PERFORM billing.require_begun_period(p_subscription, p_as_of);
+    PERFORM billing.require_current_period(p_subscription, p_as_of);
+    IF p_change.opens_period AND p_change.effective_at = p_subscription.current_period_end THEN
+        PERFORM billing.require_next_period(p_subscription);
+    END IF;
 END;
 $function$;
 

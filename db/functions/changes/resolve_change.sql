@@ -14,7 +14,7 @@ SET timezone = 'UTC'
 AS $function$
 -- Locks:      nothing; the caller holds the subscription
 -- Writes:     nothing
--- Raises:     SB102, SB106, SB203, SB303, SB313, SB320, SB321, SB323
+-- Raises:     SB101, SB102, SB106, SB203, SB303, SB313, SB320, SB321, SB323
 -- Idempotent: yes
 -- Decides a change; the steps after it only write. The same plan keeps the pinned price, whatever the catalogue has
 -- published since. p_as_of is raised to the start of the current period.
@@ -46,8 +46,8 @@ BEGIN
     v_change.to_unit_amount := v_to_price.amount;
     v_change.to_quantity := coalesce(p_quantity, p_subscription.quantity);
     v_change.currency := v_to_price.currency;
-    v_change.opens_period := v_to_price.period_length <> v_from_price.period_length AND p_timing <> 'AT_PERIOD_END'
-        AND p_subscription.current_period_kind = 'BILLED';
+    v_change.opens_period := NOT billing.is_same_length(v_to_price.period_length, v_from_price.period_length)
+        AND p_timing <> 'AT_PERIOD_END' AND p_subscription.current_period_kind = 'BILLED';
     v_change.effective_at := greatest(p_as_of, p_subscription.current_period_start);
     v_change.period_end := p_subscription.current_period_end;
     PERFORM billing.require_permitted_change(p_subscription, v_change, c_plan, p_as_of);

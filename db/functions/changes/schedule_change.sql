@@ -1,7 +1,6 @@
 CREATE OR REPLACE FUNCTION billing.schedule_change(
     p_subscription billing.subscription,
     p_change billing.plan_change,
-    p_from timestamptz,
     p_as_of timestamptz
 )
 RETURNS void
@@ -16,19 +15,17 @@ BEGIN
     UPDATE billing.subscription AS s
     SET pending_price_id = p_change.to_price_id,
         pending_quantity = p_change.to_quantity,
-        pending_from = p_from,
+        pending_from = p_as_of,
         version = s.version + 1,
         event_seq = s.event_seq + 1
     WHERE s.customer_id = p_change.customer_id AND s.subscription_id = p_change.subscription_id;
     PERFORM billing.record_happening(
         p_subscription, 'SubscriptionChangeScheduled',
-        jsonb_build_object(
-            'pendingPriceId', p_change.to_price_id, 'pendingPlanCode', p_change.to_plan_code,
-            'pendingQuantity', p_change.to_quantity, 'pendingFrom', billing.to_rfc3339(p_from)
-        ),
+        jsonb_build_object('pendingPlanCode', p_change.to_plan_code, 'pendingQuantity', p_change.to_quantity),
         false, p_as_of
     );
 END;
 $function$;
 
-COMMENT ON FUNCTION billing.schedule_change IS 'Sets a change to take effect at the next boundary, in place of one that was set before.';
+COMMENT ON FUNCTION billing.schedule_change IS
+'Sets a change to take effect at the next boundary, in place of one that was set before.';

@@ -12,16 +12,11 @@ AS $function$
 -- Idempotent: no
 -- A migration of prices is the seller's change, and not the customer's to take back.
 DECLARE
-    v_change_id bigint;
-    v_in_flight boolean;
+    v_invoice billing.invoice;
 BEGIN
-    SELECT c.change_id, EXISTS (
-        SELECT 1
-        FROM billing.payment_attempt AS a
-        WHERE a.customer_id = i.customer_id AND a.invoice_id = i.invoice_id
-          AND a.status IN ('STARTED', 'UNKNOWN', 'REQUIRES_ACTION', 'PROCESSING')
-    )
-    INTO v_change_id, v_in_flight
+    -- The lock comes first, in a statement of its own: what is in flight is read with a fresh snapshot.
+    SELECT i.*
+    INTO v_invoice
     FROM billing.subscription_change AS c
     INNER JOIN billing.invoice AS i ON i.customer_id = c.customer_id AND i.change_id = c.change_id
     WHERE c.customer_id = p_subscription.customer_id
@@ -29,14 +24,20 @@ BEGIN
       AND c.status = 'PENDING'
     FOR NO KEY UPDATE OF i;
 
-    IF v_in_flight THEN
+    IF EXISTS (
+        SELECT 1
+        FROM billing.payment_attempt AS a
+        WHERE a.customer_id = v_invoice.customer_id AND a.invoice_id = v_invoice.invoice_id
+          AND a.status IN ('STARTED', 'UNKNOWN', 'REQUIRES_ACTION', 'PROCESSING')
+    ) THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB306',
             MESSAGE = 'the payment of the change is in flight',
+            DETAIL = v_invoice.invoice_id::text,
             HINT = 'Wait for its outcome.';
-    ELSIF v_change_id IS NOT NULL THEN
-        PERFORM billing.void_change(p_subscription.customer_id, v_change_id, p_as_of);
-    ELSIF p_subscription.pending_price_id IS NOT NULL AND p_subscription.pending_from IS NULL THEN
+    ELSIF v_invoice.change_id IS NOT NULL THEN
+        PERFORM billing.void_change(p_subscription.customer_id, v_invoice.change_id, p_as_of);
+    ELSIF p_subscription.pending_price_id IS NOT NULL THEN
         UPDATE billing.subscription AS s
         SET pending_price_id = NULL, pending_quantity = NULL, pending_from = NULL,
             version = s.version + 1, event_seq = s.event_seq + 1

@@ -14,9 +14,9 @@ AS $function$
     -- Raises:     nothing
     -- Idempotent: yes
     -- seconds_total is the length of the full period as it was priced, also of a calendar stub. Price and quantity are
-    -- those of the last change within the period. Creditable: paid and drawn from credit for this period, its changes
-    -- included, less what was given back. What an open invoice drew goes back with it when it is voided. A change of
-    -- interval brings along what was left of the period before.
+    -- those of the last change within the period. Creditable is the sum of the lines about this period on paid invoices
+    -- (a negative line was paid with what it gave back), less what became credit, went back or was only carried on. Owed is
+    -- what open invoices and waiting lines about it would still collect.
     SELECT
         i.invoice_id,
         i.currency,
@@ -24,8 +24,9 @@ AS $function$
         coalesce(stub.seconds_total, extract(epoch FROM i.period_end - i.period_start))::bigint,
         coalesce(last_change.unit_amount, i.unit_amount, 0),
         coalesce(last_change.quantity, i.quantity, 1),
-        i.amount_paid + CASE i.status WHEN 'OPEN' THEN 0 ELSE i.credit_applied END
-        + coalesce(changes.paid, 0)::bigint + coalesce(brought.amount, 0)::bigint - given.amount - refunded.amount
+        (settled.amount + CASE i.status WHEN 'PAID' THEN 0 ELSE i.amount_paid END
+        + least(waiting.amount, 0) - given.amount - refunded.amount - related.carried)::bigint,
+        (related.due + greatest(waiting.amount, 0))::bigint
     FROM billing.invoice AS i
     LEFT JOIN LATERAL (
         SELECT l.seconds_total
@@ -33,17 +34,6 @@ AS $function$
         WHERE l.customer_id = i.customer_id AND l.invoice_id = i.invoice_id AND l.line_no = 1
           AND l.kind = 'PRORATION' AND i.kind <> 'CHANGE'
     ) AS stub ON true
-    LEFT JOIN LATERAL (
-        SELECT sum(x.amount_paid + CASE x.status WHEN 'OPEN' THEN 0 ELSE x.credit_applied END) AS paid
-        FROM billing.invoice AS x
-        WHERE x.customer_id = i.customer_id AND x.base_invoice_id = i.invoice_id
-    ) AS changes ON true
-    LEFT JOIN LATERAL (
-        SELECT -sum(l.amount) AS amount
-        FROM billing.invoice_line AS l
-        WHERE l.customer_id = i.customer_id AND l.invoice_id = i.invoice_id AND i.kind = 'CHANGE'
-          AND l.kind = 'PRORATION' AND l.amount < 0
-    ) AS brought ON true
     LEFT JOIN LATERAL (
         SELECT pr.amount AS unit_amount, ch.to_quantity AS quantity
         FROM billing.subscription_change AS ch
@@ -54,14 +44,41 @@ AS $function$
         LIMIT 1
     ) AS last_change ON true
     CROSS JOIN LATERAL (
-        SELECT coalesce(sum(e.amount), 0)::bigint AS amount
+        SELECT coalesce(sum(y.amount), 0) AS amount
+        FROM (
+            SELECT l.amount, l.invoice_id
+            FROM billing.invoice_line AS l
+            WHERE l.customer_id = i.customer_id AND l.invoice_id = i.invoice_id AND l.base_invoice_id IS NULL
+            UNION ALL
+            SELECT l.amount, l.invoice_id
+            FROM billing.invoice_line AS l
+            WHERE l.customer_id = i.customer_id AND l.base_invoice_id = i.invoice_id
+        ) AS y
+        INNER JOIN billing.invoice AS x ON x.customer_id = i.customer_id AND x.invoice_id = y.invoice_id
+        WHERE x.status = 'PAID'
+    ) AS settled
+    CROSS JOIN LATERAL (
+        SELECT
+            coalesce(sum(x.carried), 0) AS carried,
+            coalesce(sum(x.amount_due) FILTER (WHERE x.status = 'OPEN'), 0) AS due
+        FROM billing.invoice AS x
+        WHERE x.customer_id = i.customer_id AND (x.invoice_id = i.invoice_id OR x.base_invoice_id = i.invoice_id)
+    ) AS related
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(w.amount), 0) AS amount
+        FROM billing.pending_line AS w
+        WHERE w.customer_id = i.customer_id AND w.base_invoice_id = i.invoice_id
+          AND w.billed_on_invoice_id IS NULL AND w.dropped_at IS NULL
+    ) AS waiting
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(e.amount), 0) AS amount
         FROM billing.credit_entry AS e
         INNER JOIN billing.invoice AS x ON x.customer_id = e.customer_id AND x.invoice_id = e.invoice_id
         WHERE e.customer_id = i.customer_id AND e.kind = 'UNUSED_TIME'
           AND (x.invoice_id = i.invoice_id OR x.base_invoice_id = i.invoice_id)
     ) AS given
     CROSS JOIN LATERAL (
-        SELECT coalesce(sum(f.amount), 0)::bigint AS amount
+        SELECT coalesce(sum(f.amount), 0) AS amount
         FROM billing.refund AS f
         INNER JOIN billing.invoice AS x ON x.customer_id = f.customer_id AND x.invoice_id = f.invoice_id
         WHERE f.customer_id = i.customer_id AND f.status <> 'FAILED' AND f.purpose <> 'LATE_PAYMENT'
@@ -71,4 +88,4 @@ AS $function$
 $function$;
 
 COMMENT ON FUNCTION billing.value_of_invoice IS
-'Price, quantity and full length of the period that an invoice covers, and how much of what was paid for it may still be credited. seconds_left is NULL.';
+'Price, quantity and full length of the period that an invoice covers, how much of what was paid for it may still be credited, and what is still owed for it. seconds_left is NULL.';

@@ -8,7 +8,8 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
 -- Locks:      invoice, one row -> payment_attempt -> credit_balance; the caller holds the subscription
--- Writes:     subscription_change, invoice, payment_attempt, credit_entry, credit_balance, subscription_event, outbox_event
+-- Writes:     subscription_change, invoice, pending_line, payment_attempt, credit_entry, credit_balance,
+--             subscription_event, outbox_event
 -- Raises:     nothing of its own
 -- Idempotent: no
 -- Everything is as before the call. A charge in flight is looked up, never sent again; late money becomes credit.
@@ -34,6 +35,9 @@ BEGIN
     UPDATE billing.invoice AS i
     SET status = 'VOID', voided_at = p_as_of, credit_applied = 0, next_attempt_at = NULL, held_until = NULL
     WHERE i.customer_id = p_customer_id AND i.invoice_id = v_invoice.invoice_id;
+    PERFORM billing.reopen_pending_lines(
+        ARRAY[ROW(v_invoice.customer_id, v_invoice.invoice_id)::billing.invoice_key]
+    );
     UPDATE billing.subscription_change AS c
     SET status = 'VOID', ended_at = p_as_of
     WHERE c.customer_id = p_customer_id AND c.change_id = p_change_id;

@@ -7,12 +7,13 @@ LANGUAGE plpgsql
 SET search_path = ''
 SET timezone = 'UTC'
 AS $function$
--- Locks:      nothing; subscriptions and invoices are locked by the caller
--- Writes:     subscription, subscription_period, invoice
+-- Locks:      credit_balance of stubs that were over; subscriptions and invoices are locked by the caller
+-- Writes:     subscription, subscription_period, invoice, credit_entry, credit_balance
 -- Raises:     nothing of its own
 -- Idempotent: no
 -- Period and anchor are the instant of payment, so that time spent at checkout is not paid for. Calendar billing keeps
--- the stub as it was invoiced. The number of the activation follows that of the payment.
+-- the stub as it was invoiced; where that was over before it was paid, the money becomes credit, a fixed term does not
+-- count it, and the first full period is renewed into at once. The number of the activation follows that of the payment.
 BEGIN
     UPDATE billing.subscription AS s
     SET status = 'ACTIVE',
@@ -22,7 +23,10 @@ BEGIN
         current_period_start = (f.period).period_start,
         current_period_end = (f.period).period_end,
         next_renewal_at = (f.period).period_end,
-        term_end_at = billing.term_end(f.period, s.time_zone, f.period_length, s.term_periods),
+        term_end_at = billing.term_end(
+            f.period, s.time_zone, f.period_length,
+            s.term_periods + CASE WHEN (f.period).period_end <= p_as_of THEN 1 ELSE 0 END
+        ),
         version = s.version + 1
     FROM unnest(p_moves) AS m
     INNER JOIN billing.subscription AS o ON o.customer_id = m.customer_id AND o.subscription_id = m.subscription_id
@@ -59,6 +63,18 @@ BEGIN
       AND i.subscription_id = s.subscription_id
       AND i.kind = 'INITIAL'
       AND i.status = 'PAID';
+
+    PERFORM billing.add_credit(
+        i.customer_id, i.currency, 'UNUSED_TIME', i.amount_paid + i.credit_applied, i.invoice_id, NULL,
+        'the first period was over before it was paid', p_as_of
+    )
+    FROM unnest(p_moves) AS m
+    INNER JOIN billing.invoice AS i ON i.customer_id = m.customer_id AND i.subscription_id = m.subscription_id
+    WHERE m.from_status = 'INCOMPLETE'
+      AND i.kind = 'INITIAL'
+      AND i.status = 'PAID'
+      AND i.period_end <= p_as_of
+      AND i.amount_paid + i.credit_applied > 0;
 END;
 $function$;
 

@@ -17,7 +17,11 @@ BEGIN
     SELECT array_agg(
         ROW(
             n.customer_id, n.subscription_id, s.event_seq + n.no, n.event_type, n.from_status, n.to_status,
-            n.invoice_id, n.attempt_id, n.detail, n.event_type <> 'RetryPassed'
+            n.invoice_id, n.attempt_id,
+            CASE
+                WHEN n.to_status IS NOT NULL THEN jsonb_build_object('row', billing.logged_row(s)) ELSE n.detail
+            END,
+            n.event_type <> 'RetryPassed'
         )::billing.happening
         ORDER BY n.customer_id, n.subscription_id, n.no
     )

@@ -25,6 +25,7 @@ BEGIN
     RETURN QUERY SELECT v.* FROM billing.check_overdue_renewals() AS v;
     RETURN QUERY SELECT v.* FROM billing.check_billed_periods(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_invoice_totals(v_customers) AS v;
+    RETURN QUERY SELECT v.* FROM billing.check_line_amounts(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_open_attempts(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_late_sends(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_captured_money(v_customers) AS v;
@@ -34,6 +35,7 @@ BEGIN
     RETURN QUERY SELECT v.* FROM billing.check_event_numbers(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_outbox_numbers(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_status_folds(v_customers) AS v;
+    RETURN QUERY SELECT v.* FROM billing.check_log_folds(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_past_due(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_ended(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_scope(v_customers) AS v;

@@ -12,8 +12,7 @@ AS $function$
 -- Writes:     nothing
 -- Raises:     SB204 unknown invoice
 -- Idempotent: yes
--- Computes each line again from what the calculation stored. A credit may be less than its formula gives: never more is
--- given back than was paid.
+-- Computes each line again from what the calculation stored.
 DECLARE
     v_customer_id bigint;
 BEGIN
@@ -31,18 +30,16 @@ BEGIN
     SELECT
         l.line_no, l.description, l.amount,
         CASE
+            WHEN l.kind = 'CREDIT' THEN '-(sum of the other lines)'
             WHEN l.unit_amount IS NULL THEN 'as it is'
             WHEN l.seconds_total IS NULL THEN format('%s x %s', l.unit_amount, l.quantity)
             ELSE format(
-                '%sfloor(%s x %s x %s s / %s s)', CASE WHEN l.amount < 0 THEN '-' ELSE '' END,
-                l.unit_amount, l.quantity, l.seconds_billed, l.seconds_total
+                CASE WHEN l.amount >= 0 THEN '%s' WHEN l.at_most IS NULL THEN '-%s' ELSE '-least(%s, %s paid for the period)' END,
+                format('floor(%s x %s x %s s / %s s)', l.unit_amount, l.quantity, l.seconds_billed, l.seconds_total),
+                l.at_most
             )
         END,
-        CASE
-            WHEN l.unit_amount IS NULL THEN l.amount
-            WHEN l.seconds_total IS NULL THEN (l.unit_amount::numeric * l.quantity)::bigint
-            ELSE sign(l.amount)::bigint * billing.prorated_amount(l.unit_amount, l.quantity, l.seconds_billed, l.seconds_total)
-        END
+        billing.recomputed_amount(l)
     FROM billing.invoice_line AS l
     WHERE l.customer_id = v_customer_id AND l.invoice_id = p_invoice_id
     ORDER BY l.line_no;

@@ -37,15 +37,7 @@ BEGIN
         version = s.version + 1,
         event_seq = s.event_seq + 1
     WHERE s.customer_id = p_subscription.customer_id AND s.subscription_id = p_subscription.subscription_id;
-    PERFORM billing.record_happenings(
-        ARRAY[
-            ROW(
-                p_subscription.customer_id, p_subscription.subscription_id, p_subscription.event_seq + 1,
-                'SubscriptionPaused', p_subscription.status, 'PAUSED', NULL, NULL, NULL, true
-            )::billing.happening
-        ],
-        p_as_of
-    );
+    PERFORM billing.record_happening(p_subscription, 'SubscriptionPaused', NULL, true, p_as_of);
 END;
 $function$;
 

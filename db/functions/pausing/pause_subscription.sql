@@ -38,7 +38,8 @@ BEGIN
     PERFORM billing.require_expected_version(v_subscription, p_expected_version);
     PERFORM billing.require_running(v_subscription);
     v_subscription := billing.renew_overdue(p_subscription_id, v_as_of);
-    PERFORM billing.require_pausable(v_subscription, v_as_of);
+    PERFORM billing.require_running(v_subscription);
+    PERFORM billing.require_pausable(v_subscription, p_at_period_end, v_as_of);
     IF p_at_period_end THEN
         PERFORM billing.set_pause_flag(v_subscription, true, v_as_of);
     ELSE

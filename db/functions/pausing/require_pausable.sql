@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION billing.require_pausable(
     p_subscription billing.subscription,
+    p_at_period_end boolean,
     p_as_of timestamptz
 )
 RETURNS void
@@ -12,16 +13,20 @@ AS $function$
 -- Raises:     SB303 not ACTIVE, or in a trial; SB320 an invoice is open, SB321 a change waits, SB323 not begun
 -- Idempotent: yes
 BEGIN
-    IF p_subscription.status NOT IN ('ACTIVE', 'TRIALING') OR p_subscription.current_period_kind <> 'BILLED' THEN
+    IF p_subscription.status IN ('ACTIVE', 'TRIALING') AND p_subscription.current_period_kind = 'BILLED' THEN
+        PERFORM billing.require_no_pending_payment(p_subscription);
+        PERFORM billing.require_no_open_invoice(p_subscription);
+    END IF;
+    IF p_subscription.status <> 'ACTIVE' THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB303',
             MESSAGE = format(
                 'subscription %s is %s and cannot be paused', p_subscription.subscription_id, p_subscription.status
             );
     END IF;
-    PERFORM billing.require_no_pending_payment(p_subscription);
-    PERFORM billing.require_no_open_invoice(p_subscription);
-    PERFORM billing.require_begun_period(p_subscription, p_as_of);
+    IF NOT p_at_period_end THEN
+        PERFORM billing.require_current_period(p_subscription, p_as_of);
+    END IF;
 END;
 $function$;
 

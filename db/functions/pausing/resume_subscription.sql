@@ -35,6 +35,7 @@ BEGIN
     PERFORM billing.require_expected_version(v_subscription, p_expected_version);
     PERFORM billing.require_running(v_subscription);
     v_subscription := billing.renew_overdue(p_subscription_id, v_as_of);
+    PERFORM billing.require_running(v_subscription);
     IF v_subscription.status = 'PAUSED' THEN
         PERFORM billing.resume_now(v_subscription, v_as_of);
     ELSIF v_subscription.pause_at_period_end THEN

@@ -10,6 +10,7 @@ AS $function$
 -- Writes:     subscription
 -- Raises:     SB901 unless every planned row was advanced
 -- Idempotent: no
+-- What has taken effect waits no longer; the seller's new price of a plan that was left never will.
 DECLARE
     v_advanced integer;
     v_planned integer;
@@ -18,10 +19,22 @@ BEGIN
     SET status = r.to_status,
         price_id = CASE r.verdict WHEN 'RENEW' THEN r.price_id ELSE s.price_id END,
         quantity = CASE r.verdict WHEN 'RENEW' THEN r.quantity ELSE s.quantity END,
-        pending_price_id = CASE WHEN r.from_plan_code IS NULL THEN s.pending_price_id END,
-        pending_quantity = CASE WHEN r.from_plan_code IS NULL THEN s.pending_quantity END,
-        pending_from = CASE WHEN r.from_plan_code IS NULL THEN s.pending_from END,
+        (pending_price_id, pending_quantity, pending_from) = (
+            SELECT s.pending_price_id, s.pending_quantity, s.pending_from
+            WHERE (r.verdict = 'RENEW' AND s.pending_from <= r.period_start) IS NOT TRUE
+        ),
+        (migration_price_id, migration_from) = (
+            SELECT s.migration_price_id, s.migration_from
+            WHERE (
+                r.verdict = 'RENEW' AND (s.migration_from <= r.period_start OR r.from_plan_code <> r.plan_code)
+            ) IS NOT TRUE
+        ),
         anchor_at = CASE r.verdict WHEN 'RENEW' THEN r.anchor_at ELSE s.anchor_at END,
+        anchor_day = CASE WHEN r.verdict <> 'RENEW' OR r.anchor_at = s.anchor_at THEN s.anchor_day END,
+        term_end_at = CASE
+            WHEN s.term_end_at IS NULL OR r.verdict <> 'RENEW' OR r.anchor_at = s.anchor_at THEN s.term_end_at
+            ELSE (billing.anchoring_at_change(s, r.price_id, r.period_start)).term_end_at
+        END,
         period_no = CASE r.verdict WHEN 'RENEW' THEN r.period_no ELSE s.period_no END,
         current_period_kind = CASE r.verdict
             WHEN 'RENEW' THEN 'BILLED' WHEN 'PAUSE' THEN 'PAUSED' ELSE s.current_period_kind

@@ -7,9 +7,10 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
 -- Locks:      nothing
--- Writes:     invoice, invoice_line, pending_line, credit_entry, credit_balance
+-- Writes:     invoice, invoice_line, pending_line
 -- Raises:     23505 where the period is billed already
 -- Idempotent: no, but one period is billed once by a unique index
+-- A line of zero is not stored, but for a stub: it says how long the full period is.
 BEGIN
     INSERT INTO billing.invoice (
         customer_id, invoice_id, subscription_id, resource_id, kind, status, currency, total, credit_applied,
@@ -38,10 +39,10 @@ BEGIN
         CASE WHEN r.full_start < r.period_start THEN extract(epoch FROM r.period_end - r.full_start) END,
         r.period_start, r.period_end
     FROM unnest(p_renewals) AS r
-    WHERE r.verdict = 'RENEW' AND r.period_amount > 0
+    WHERE r.verdict = 'RENEW' AND (r.period_amount > 0 OR r.full_start < r.period_start)
     ORDER BY r.customer_id, r.invoice_id;
 
-    PERFORM billing.take_up_pending_lines(p_renewals, p_as_of);
+    PERFORM billing.take_up_pending_lines(p_renewals);
 END;
 $function$;
 

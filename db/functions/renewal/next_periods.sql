@@ -11,33 +11,35 @@ AS $function$
     -- Writes:     nothing
     -- Raises:     nothing
     -- Idempotent: yes
-    -- A pending change to another interval begins a new anchor at the boundary.
+    -- What the customer has chosen and the seller's new price of the same plan take effect together. Another interval
+    -- begins a full period on a new anchor at the boundary.
     SELECT
         s.customer_id, s.subscription_id, s.resource_id, s.status, s.version, s.event_seq, v.verdict, v.reason,
-        pr.price_id, pr.amount, pr.currency, CASE WHEN c.changes THEN s.pending_quantity ELSE s.quantity END,
-        c.changes, s.price_id, s.quantity, m.payment_method_id, m.gateway_account_id,
+        pr.price_id, pr.amount, pr.currency, CASE WHEN c.is_chosen THEN s.pending_quantity ELSE s.quantity END,
+        c.is_chosen OR pr.price_id <> s.price_id, s.price_id, s.quantity, m.payment_method_id, m.gateway_account_id,
         t.anchor_at, t.period_no, t.full_start, s.current_period_end, t.period_end
     FROM unnest(p_subscriptions) AS k
     INNER JOIN billing.subscription AS s
         ON s.customer_id = k.customer_id AND s.subscription_id = k.subscription_id
     INNER JOIN billing.price AS opr ON opr.price_id = s.price_id
     INNER JOIN billing.dunning_policy AS dp ON dp.dunning_policy_id = s.dunning_policy_id
-    CROSS JOIN LATERAL (
-        SELECT s.pending_price_id IS NOT NULL AND coalesce(s.pending_from <= s.current_period_end, true) AS changes
-    ) AS c
-    INNER JOIN billing.price AS pr
-        ON pr.price_id = CASE WHEN c.changes THEN s.pending_price_id ELSE s.price_id END
+    CROSS JOIN LATERAL (SELECT coalesce(s.pending_from <= s.current_period_end, false) AS is_chosen) AS c
+    INNER JOIN billing.price AS cpr
+        ON cpr.price_id = CASE WHEN c.is_chosen THEN s.pending_price_id ELSE s.price_id END
+    LEFT JOIN billing.price AS mpr
+        ON mpr.price_id = s.migration_price_id AND s.migration_from <= s.current_period_end AND mpr.plan_id = cpr.plan_id
+    INNER JOIN billing.price AS pr ON pr.price_id = coalesce(mpr.price_id, cpr.price_id)
     LEFT JOIN LATERAL billing.usable_method(s.customer_id, s.payment_method_id) AS m ON true
     CROSS JOIN LATERAL (
         SELECT
             s.anchor_at, s.period_no + 1 AS period_no,
             billing.period_boundary(s.anchor_at, s.time_zone, pr.period_length, s.period_no) AS full_start,
             billing.period_boundary(s.anchor_at, s.time_zone, pr.period_length, s.period_no + 1) AS period_end
-        WHERE pr.period_length = opr.period_length
+        WHERE billing.is_same_length(pr.period_length, opr.period_length)
         UNION ALL
         SELECT (f).anchor_at, (f).period_no, (f).full_start, (f).period_end
-        FROM billing.first_period(s.time_zone, s.anchor_day, pr.period_length, s.current_period_end) AS f
-        WHERE pr.period_length <> opr.period_length
+        FROM billing.first_period(s.time_zone, NULL, pr.period_length, s.current_period_end) AS f
+        WHERE NOT billing.is_same_length(pr.period_length, opr.period_length)
     ) AS t
     CROSS JOIN LATERAL billing.renewal_verdict(s, dp, m.payment_method_id IS NOT NULL OR pr.amount = 0) AS v;
 $function$;

@@ -12,7 +12,15 @@ AS $function$
 -- Writes:     subscription, subscription_event
 -- Raises:     nothing
 -- Idempotent: yes
+DECLARE
+    v_before billing.subscription;
 BEGIN
+    SELECT s.*
+    INTO STRICT v_before
+    FROM billing.subscription AS s
+    WHERE s.customer_id = p_subscription.customer_id
+      AND s.subscription_id = p_subscription.subscription_id;
+
     UPDATE billing.subscription AS s
     SET next_renewal_at = NULL,
         parked_at = p_as_of,
@@ -21,16 +29,10 @@ BEGIN
         event_seq = s.event_seq + 1
     WHERE s.customer_id = p_subscription.customer_id
       AND s.subscription_id = p_subscription.subscription_id;
-
-    INSERT INTO billing.subscription_event (
-        customer_id, subscription_id, event_seq, event_type, detail, actor, as_of
-    )
-    SELECT
-        s.customer_id, s.subscription_id, s.event_seq, 'RenewalParked',
-        jsonb_build_object('sqlstate', p_sqlstate, 'message', left(p_message, 500)), billing.actor(), p_as_of
-    FROM billing.subscription AS s
-    WHERE s.customer_id = p_subscription.customer_id
-      AND s.subscription_id = p_subscription.subscription_id;
+    PERFORM billing.record_happening(
+        v_before, 'RenewalParked',
+        jsonb_build_object('sqlstate', p_sqlstate, 'message', left(p_message, 500)), false, p_as_of
+    );
 END;
 $function$;
 

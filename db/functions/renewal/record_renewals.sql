@@ -35,18 +35,26 @@ BEGIN
                 r.customer_id, r.subscription_id, r.event_seq + e.no, e.event_type,
                 CASE WHEN e.moves AND r.to_status <> r.from_status THEN r.from_status END,
                 CASE WHEN e.moves AND r.to_status <> r.from_status THEN r.to_status END,
-                r.invoice_id, NULL, e.detail, true
+                r.invoice_id, NULL,
+                e.detail || CASE
+                    WHEN e.event_type IN ('SubscriptionPlanChanged', 'SubscriptionPaused')
+                    THEN jsonb_build_object('row', billing.logged_row(s))
+                    ELSE '{}'
+                END,
+                true
             )::billing.happening
             ORDER BY r.customer_id, r.subscription_id, e.no
         ) AS happenings
         FROM unnest(p_renewals) AS r
+        INNER JOIN billing.subscription AS s
+            ON s.customer_id = r.customer_id AND s.subscription_id = r.subscription_id
         CROSS JOIN LATERAL (
-            SELECT 2 AS no, 'InvoicePaid' AS event_type, false AS moves, NULL::jsonb AS detail
+            SELECT 2 AS no, 'InvoicePaid' AS event_type, false AS moves, '{}'::jsonb AS detail
             WHERE r.verdict = 'RENEW' AND r.credit = r.total
             UNION ALL
             SELECT
                 3, CASE r.from_status WHEN 'TRIALING' THEN 'SubscriptionActivated' ELSE 'SubscriptionRenewed' END,
-                true, NULL
+                true, '{}'
             WHERE r.verdict = 'RENEW' AND r.credit = r.total
             UNION ALL
             SELECT
@@ -54,9 +62,10 @@ BEGIN
                 jsonb_build_object('fromPlanCode', r.from_plan_code, 'fromQuantity', r.from_quantity)
             WHERE r.verdict = 'RENEW' AND r.from_plan_code IS NOT NULL
             UNION ALL
-            SELECT 1, 'SubscriptionPaused', true, NULL
+            SELECT 1, 'SubscriptionPaused', true, '{}'
             WHERE r.verdict = 'PAUSE'
         ) AS e
+        WHERE r.verdict = 'PAUSE' OR (r.verdict = 'RENEW' AND (r.credit = r.total OR r.from_plan_code IS NOT NULL))
     ) AS h
     WHERE h.happenings IS NOT NULL;
 END;

@@ -29,6 +29,7 @@ BEGIN
     PERFORM billing.open_periods(v_renewals);
     PERFORM billing.issue_invoices(v_renewals, p_as_of);
     PERFORM billing.draw_credit(v_renewals, p_as_of);
+    PERFORM billing.credit_overflow(v_renewals, p_as_of);
     PERFORM billing.advance_subscriptions(v_renewals, p_run_id);
     PERFORM billing.record_renewals(v_renewals, p_as_of);
     PERFORM billing.end_subscriptions(billing.endings_of(v_renewals), p_as_of);

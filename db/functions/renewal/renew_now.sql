@@ -35,6 +35,7 @@ BEGIN
     PERFORM billing.require_expected_version(v_subscription, p_expected_version);
     PERFORM billing.require_running(v_subscription);
     v_subscription := billing.renew_overdue(p_subscription_id, v_as_of);
+    PERFORM billing.require_running(v_subscription);
     PERFORM billing.require_renewable_early(v_subscription, v_as_of);
     PERFORM billing.renew_claimed(
         ARRAY[ROW(v_subscription.customer_id, v_subscription.subscription_id)::billing.subscription_key], v_as_of, NULL

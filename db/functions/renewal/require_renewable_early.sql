@@ -23,7 +23,15 @@ BEGIN
     END IF;
     PERFORM billing.require_no_pending_payment(p_subscription);
     PERFORM billing.require_no_open_invoice(p_subscription);
-    PERFORM billing.require_begun_period(p_subscription, p_as_of);
+    IF p_subscription.current_period_start > p_as_of THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB323',
+            MESSAGE = format(
+                'subscription %s is renewed ahead: its period begins at %s', p_subscription.subscription_id,
+                billing.to_rfc3339(p_subscription.current_period_start)
+            ),
+            HINT = 'At most one period can be renewed ahead.';
+    END IF;
 END;
 $function$;
 

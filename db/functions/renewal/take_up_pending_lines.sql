@@ -1,16 +1,14 @@
 CREATE OR REPLACE FUNCTION billing.take_up_pending_lines(
-    p_renewals billing.renewal[],
-    p_as_of timestamptz
+    p_renewals billing.renewal[]
 )
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      nothing; subscriptions and credit balances are locked before
--- Writes:     invoice_line, pending_line, credit_entry, credit_balance
+-- Locks:      nothing; subscriptions are locked before
+-- Writes:     invoice_line, pending_line
 -- Raises:     nothing
 -- Idempotent: no
--- A loop for the overflow: few renewals have lines waiting, and fewer more credit than the period costs.
 BEGIN
     WITH taken AS (
         UPDATE billing.pending_line AS l
@@ -24,28 +22,22 @@ BEGIN
         RETURNING l.*
     )
     INSERT INTO billing.invoice_line (
-        customer_id, invoice_id, line_no, kind, description, amount, price_id, unit_amount, quantity,
-        seconds_billed, seconds_total, period_start, period_end
+        customer_id, invoice_id, line_no, kind, description, amount, at_most, base_invoice_id, price_id, unit_amount,
+        quantity, seconds_billed, seconds_total, period_start, period_end
     )
     SELECT
         t.customer_id, t.billed_on_invoice_id,
         1 + row_number() OVER (PARTITION BY t.customer_id, t.billed_on_invoice_id ORDER BY t.pending_line_id),
-        t.kind, t.description, t.amount, t.price_id, t.unit_amount, t.quantity, t.seconds_billed, t.seconds_total,
-        t.period_start, t.period_end
+        t.kind, t.description, t.amount, t.at_most, t.base_invoice_id, t.price_id, t.unit_amount, t.quantity,
+        t.seconds_billed, t.seconds_total, t.period_start, t.period_end
     FROM taken AS t;
 
     INSERT INTO billing.invoice_line (customer_id, invoice_id, line_no, kind, description, amount)
     SELECT r.customer_id, r.invoice_id, 1000, 'CREDIT', 'Added to your credit', r.overflow
     FROM unnest(p_renewals) AS r
     WHERE r.verdict = 'RENEW' AND r.overflow > 0;
-
-    PERFORM billing.add_credit(
-        r.customer_id, r.currency, 'UNUSED_TIME', r.overflow, r.invoice_id, NULL, 'change of plan', p_as_of
-    )
-    FROM unnest(p_renewals) AS r
-    WHERE r.verdict = 'RENEW' AND r.overflow > 0;
 END;
 $function$;
 
 COMMENT ON FUNCTION billing.take_up_pending_lines IS
-'Puts lines that waited for this renewal on its invoice; what they exceed it by becomes credit.';
+'Puts lines that waited for this renewal on its invoice; what they exceed it by is balanced by a line.';

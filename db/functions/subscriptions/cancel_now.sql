@@ -12,13 +12,14 @@ AS $function$
 -- Raises:     as end_subscriptions
 -- Idempotent: no
 -- Never invoices on the way out, however overdue. What was to end at a boundary that has passed ends there, what has
--- outlived its term with the term. A call from before the current period ends at its start.
+-- outlived its term with the term. A call from just before a period ends it at its start; of one that was renewed early the
+-- period ahead goes.
 DECLARE
     c_is_over CONSTANT boolean :=
         p_subscription.cancel_at_period_end AND p_subscription.current_period_end <= p_as_of;
     c_ended_at CONSTANT timestamptz := CASE
         WHEN c_is_over THEN p_subscription.current_period_end
-        ELSE greatest(least(p_as_of, p_subscription.term_end_at), p_subscription.current_period_start)
+        ELSE greatest(least(p_as_of, p_subscription.term_end_at), billing.running_since(p_subscription, p_as_of))
     END;
     v_unused billing.unused_time[] := ARRAY[]::billing.unused_time[];
 BEGIN

@@ -10,8 +10,8 @@ AS $function$
 -- Writes:     subscription_change, pending_line, credit_entry, credit_balance
 -- Raises:     nothing
 -- Idempotent: yes
--- Lines that wait for an invoice that will not come: what the customer owes on balance is waived, since an end never
--- invoices on the way out; what is owed to the customer becomes credit.
+-- Lines that wait for an invoice that will not come: per period, what the customer owes on balance is waived, since an
+-- end never invoices on the way out; what is owed to the customer becomes credit.
 BEGIN
     UPDATE billing.subscription_change AS c
     SET status = 'VOID', ended_at = p_as_of
@@ -19,20 +19,18 @@ BEGIN
     WHERE c.customer_id = e.customer_id AND c.subscription_id = e.subscription_id AND c.status = 'PENDING';
 
     PERFORM billing.add_credit(
-        d.customer_id, d.currency, 'UNUSED_TIME', -d.amount, NULL, NULL, 'change of plan', p_as_of
+        d.customer_id, d.currency, 'UNUSED_TIME', -d.amount, d.base_invoice_id, NULL, 'change of plan', p_as_of
     )
     FROM (
-        SELECT l.customer_id, l.subscription_id, pr.currency, sum(l.amount)::bigint AS amount
+        SELECT l.customer_id, i.currency, l.base_invoice_id, sum(l.amount)::bigint AS amount
         FROM unnest(p_endings) AS e
         INNER JOIN billing.pending_line AS l
             ON l.customer_id = e.customer_id AND l.subscription_id = e.subscription_id
-        INNER JOIN billing.subscription AS s
-            ON s.customer_id = l.customer_id AND s.subscription_id = l.subscription_id
-        INNER JOIN billing.price AS pr ON pr.price_id = s.price_id
+        INNER JOIN billing.invoice AS i ON i.customer_id = l.customer_id AND i.invoice_id = l.base_invoice_id
         WHERE l.billed_on_invoice_id IS NULL AND l.dropped_at IS NULL
-        GROUP BY l.customer_id, l.subscription_id, pr.currency
+        GROUP BY l.customer_id, i.currency, l.base_invoice_id
         HAVING sum(l.amount) < 0
-        ORDER BY l.customer_id, l.subscription_id
+        ORDER BY l.customer_id, i.currency, l.base_invoice_id
     ) AS d;
 
     UPDATE billing.pending_line AS l

@@ -21,6 +21,9 @@ BEGIN
         RETURN 0;
     END IF;
     v_closed := billing.close_open_invoices(p_endings, p_as_of);
+    PERFORM billing.reopen_pending_lines(
+        ARRAY(SELECT ROW(c.customer_id, c.invoice_id)::billing.invoice_key FROM unnest(v_closed) AS c WHERE c.status = 'VOID')
+    );
     PERFORM billing.drop_waiting_changes(p_endings, p_as_of);
     PERFORM billing.cut_ended_periods(p_endings);
 
@@ -39,6 +42,8 @@ BEGIN
         pending_price_id = NULL,
         pending_quantity = NULL,
         pending_from = NULL,
+        migration_price_id = NULL,
+        migration_from = NULL,
         pause_at_period_end = false,
         version = s.version + 1
     FROM unnest(p_endings) AS e

@@ -44,7 +44,7 @@ BEGIN
     INNER JOIN billing.plan AS p ON p.plan_id = pr.plan_id
     WHERE s.customer_id = p_happening.customer_id AND s.subscription_id = p_happening.subscription_id;
 
-    RETURN v_payload || coalesce(p_happening.detail, '{}');
+    RETURN v_payload || coalesce(p_happening.detail - 'row', '{}');
 END;
 $function$;
 

@@ -24,7 +24,8 @@ BEGIN
     FROM (
         SELECT s.customer_id, s.subscription_id
         FROM billing.subscription AS s
-        WHERE s.status = 'INCOMPLETE' AND s.created_at <= v_as_of - interval '24 hours'
+        WHERE s.status = 'INCOMPLETE'
+          AND (s.created_at <= v_as_of - interval '24 hours' OR billing.has_expired_action(s))
         ORDER BY s.created_at, s.customer_id, s.subscription_id
         LIMIT p_limit
         FOR NO KEY UPDATE SKIP LOCKED
@@ -48,4 +49,4 @@ END;
 $function$;
 
 COMMENT ON FUNCTION billing_worker.expire_checkouts IS
-'Expires checkouts that were not paid within 24 hours, unless a charge may be on its way. Returns how many.';
+'Expires checkouts that were not paid within 24 hours, or whose customer did not act in time, unless a charge may be on its way. Returns how many.';

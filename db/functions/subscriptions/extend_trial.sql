@@ -37,6 +37,7 @@ BEGIN
     PERFORM billing.require_expected_version(v_subscription, p_expected_version);
     PERFORM billing.require_running(v_subscription);
     v_subscription := billing.renew_overdue(p_subscription_id, v_as_of);
+    PERFORM billing.require_running(v_subscription);
     PERFORM billing.move_trial_end(v_subscription, date_trunc('second', p_trial_end), v_as_of);
 
     RETURN QUERY SELECT r.* FROM billing.answer_subscription(

@@ -36,7 +36,10 @@ BEGIN
           AND r.suspended_by_billing_at IS NULL
           AND r.suspended_by_admin_at IS NULL
           AND (s.term_end_at IS NULL OR p_as_of < s.term_end_at)
-          AND (NOT s.cancel_at_period_end OR p_as_of < s.current_period_end)
+          AND (
+              NOT (s.cancel_at_period_end OR (s.pause_at_period_end AND s.status = 'ACTIVE'))
+              OR p_as_of < s.current_period_end
+          )
           AND CASE s.status
               WHEN 'PAST_DUE' THEN p_as_of >= s.created_at AND (s.access_until IS NULL OR p_as_of < s.access_until)
               ELSE billing.is_covered(s, p_as_of)

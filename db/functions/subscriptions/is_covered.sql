@@ -25,7 +25,7 @@ AS $function$
         ) OR EXISTS (
             SELECT 1
             FROM billing.price AS pr
-            WHERE pr.price_id = p_subscription.price_id AND pr.amount = 0
+            WHERE pr.price_id = coalesce(p_subscription.pending_price_id, p_subscription.price_id) AND pr.amount = 0
         )
         ELSE p_subscription.current_period_kind = 'BILLED'
     END;

@@ -13,7 +13,7 @@ AS $function$
 -- Raises:     SB101 not after the present end or absurd, SB303 not in a trial
 -- Idempotent: no
 DECLARE
-    v_first billing.first_period;
+    v_anchoring billing.anchoring;
 BEGIN
     IF p_subscription.status <> 'TRIALING' OR p_subscription.current_period_kind <> 'TRIAL' THEN
         RAISE EXCEPTION USING
@@ -29,14 +29,7 @@ BEGIN
             DETAIL = billing.to_rfc3339(p_subscription.current_period_end);
     END IF;
 
-    SELECT f.*
-    INTO STRICT v_first
-    FROM billing.price AS pr
-    CROSS JOIN LATERAL billing.first_period(
-        p_subscription.time_zone, p_subscription.anchor_day, pr.period_length, p_trial_end
-    ) AS f
-    WHERE pr.price_id = p_subscription.price_id;
-
+    v_anchoring := billing.anchoring_after_trial(p_subscription, p_subscription.price_id, p_trial_end);
     UPDATE billing.subscription_period AS p
     SET period_end = p_trial_end
     WHERE p.customer_id = p_subscription.customer_id
@@ -45,15 +38,14 @@ BEGIN
     UPDATE billing.subscription AS s
     SET current_period_end = p_trial_end,
         next_renewal_at = CASE WHEN s.next_renewal_at IS NOT NULL THEN p_trial_end END,
-        anchor_at = v_first.anchor_at,
-        period_no = v_first.period_no - 1,
-        term_end_at = billing.term_end(v_first, s.time_zone, pr.period_length, s.term_periods),
+        anchor_at = v_anchoring.anchor_at,
+        anchor_day = v_anchoring.anchor_day,
+        period_no = v_anchoring.period_no,
+        term_end_at = v_anchoring.term_end_at,
+        trial_end_told_at = NULL,
         version = s.version + 1,
         event_seq = s.event_seq + 1
-    FROM billing.price AS pr
-    WHERE pr.price_id = s.price_id
-      AND s.customer_id = p_subscription.customer_id
-      AND s.subscription_id = p_subscription.subscription_id;
+    WHERE s.customer_id = p_subscription.customer_id AND s.subscription_id = p_subscription.subscription_id;
     PERFORM billing.record_happening(
         p_subscription, 'TrialExtended', jsonb_build_object('trialEnd', billing.to_rfc3339(p_trial_end)), false, p_as_of
     );

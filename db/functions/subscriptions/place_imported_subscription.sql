@@ -107,7 +107,7 @@ BEGIN
     PERFORM billing.record_happenings(
         ARRAY[ROW(
             p_customer.customer_id, v_subscription.subscription_id, 1, 'SubscriptionCreated', NULL, 'ACTIVE',
-            NULL, NULL, NULL, true
+            NULL, NULL, jsonb_build_object('row', billing.logged_row(v_subscription)), true
         )::billing.happening],
         p_as_of
     );

@@ -17,7 +17,8 @@ BEGIN
     SELECT array_agg(
         ROW(
             n.customer_id, n.subscription_id, s.event_seq + n.no, n.event_type, NULL, n.to_status, n.invoice_id, NULL,
-            n.detail, true
+            CASE WHEN n.to_status IS NOT NULL THEN n.detail || jsonb_build_object('row', billing.logged_row(s)) ELSE n.detail END,
+            true
         )::billing.happening
         ORDER BY n.customer_id, n.subscription_id, n.no
     )

@@ -10,15 +10,16 @@ AS $function$
 -- Writes:     subscription_event, outbox_event
 -- Raises:     nothing of its own
 -- Idempotent: no, but a number that is taken is refused by the key of the log
--- Last step of every operation: payloads show the rows as the transaction leaves them.
+-- Last step of every operation: payloads show the rows as the transaction leaves them. What stands under "row" in a
+-- detail is for the log alone.
 BEGIN
     INSERT INTO billing.subscription_event (
         customer_id, subscription_id, event_seq, event_type, from_status, to_status, invoice_id, attempt_id,
-        detail, actor, as_of
+        detail, row_changes, actor, as_of
     )
     SELECT
         h.customer_id, h.subscription_id, h.event_seq, h.event_type, h.from_status, h.to_status, h.invoice_id,
-        h.attempt_id, coalesce(h.detail, '{}'), billing.actor(), p_as_of
+        h.attempt_id, coalesce(h.detail - 'row', '{}'), coalesce(h.detail -> 'row', '{}'), billing.actor(), p_as_of
     FROM unnest(p_happenings) AS h
     ORDER BY h.customer_id, h.subscription_id, h.event_seq;
 

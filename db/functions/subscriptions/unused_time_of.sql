@@ -13,14 +13,15 @@ AS $function$
     -- Raises:     nothing
     -- Idempotent: yes
     -- Price x quantity x seconds left / seconds of the full period as it was priced, floored; of a paused subscription
-    -- what was left. Never more than was paid for the period and not yet given back.
+    -- what was left. Less what is still owed for the period, since an end waives it, and never more than was paid for it
+    -- and not yet given back.
     SELECT coalesce(array_agg(ROW(u.invoice_id, u.currency, u.amount)::billing.unused_time ORDER BY u.invoice_id), '{}')
     FROM (
         SELECT
             v.base_invoice_id AS invoice_id,
             v.currency,
             least(
-                billing.prorated_amount(v.unit_amount, v.quantity, v.seconds_left, v.seconds_total), v.creditable
+                billing.prorated_amount(v.unit_amount, v.quantity, v.seconds_left, v.seconds_total) - v.owed, v.creditable
             ) AS amount
         FROM billing.value_of_period(p_subscription, p_from) AS v
         UNION ALL
@@ -30,7 +31,7 @@ AS $function$
             least(
                 billing.prorated_amount(
                     v.unit_amount, v.quantity, p_subscription.paused_seconds_left, p_subscription.paused_seconds_total
-                ),
+                ) - v.owed,
                 v.creditable
             )
         FROM billing.value_of_invoice(p_subscription.customer_id, p_subscription.paused_invoice_id) AS v

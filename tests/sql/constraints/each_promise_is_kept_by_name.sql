@@ -22,8 +22,8 @@ INSERT INTO billing.subscription_change (
 )
 SELECT s.customer_id, s.subscription_id, 'PENDING', 'IMMEDIATE', 'PAY_FIRST', s.price_id, 1, s.price_id, 2, false, '2027-05-01Z', '2027-05-01Z'
 FROM billing.subscription AS s;
-INSERT INTO billing.pending_line (customer_id, subscription_id, kind, description, amount, created_at)
-SELECT s.customer_id, s.subscription_id, 'CARRIED', 'x', 10, '2027-05-01Z' FROM billing.subscription AS s;
+INSERT INTO billing.pending_line (customer_id, subscription_id, kind, description, amount, base_invoice_id, created_at)
+SELECT i.customer_id, i.subscription_id, 'CARRIED', 'x', 10, i.invoice_id, '2027-05-01Z' FROM billing.invoice AS i WHERE i.kind = 'INITIAL';
 INSERT INTO billing.refund (
     customer_id, invoice_id, attempt_id, refund_no, purpose, amount, currency, idempotency_key, gateway_account_id, gateway_payment_id,
     gateway_refund_id, requested_by, requested_at
@@ -170,8 +170,10 @@ INSERT INTO broken VALUES
 ('subscription', 'subscription_follows_a_dunning_policy', '{"dunning_policy_id": 1}'),
 ('subscription', 'subscription_pays_with_a_method_of_its_customer', '{"payment_method_id": 1}'),
 ('subscription', 'subscription_lives_in_a_known_zone', '{"time_zone": "Mars/Olympus"}'),
-('subscription', 'pending_change_is_to_a_price', '{"pending_price_id": 1, "pending_quantity": 1}'),
+('subscription', 'pending_change_is_to_a_price', '{"pending_price_id": 1, "pending_quantity": 1, "pending_from": "2027-06-01T00:00:00Z"}'),
 ('subscription', 'pending_change_is_whole', '{"pending_quantity": 1}'),
+('subscription', 'migration_is_to_a_price', '{"migration_price_id": 1, "migration_from": "2027-06-01T00:00:00Z"}'),
+('subscription', 'migration_is_whole', '{"migration_from": "2027-06-01T00:00:00Z"}'),
 ('subscription', 'subscription_status_is_known', '{"status": "ASLEEP", "ended_at": null, "end_reason": null}'),
 ('subscription', 'quantity_is_positive', '{"quantity": 0}'),
 ('subscription', 'period_kind_is_known', '{"current_period_kind": "GIFT"}'),
@@ -251,6 +253,7 @@ INSERT INTO broken VALUES
 ('invoice_line', 'line_kind_is_known', '{"kind": "GIFT"}'),
 ('invoice_line', 'proration_says_how_it_was_computed', '{"kind": "PRORATION"}'),
 ('invoice_line', 'proration_says_how_it_was_computed', '{"seconds_billed": 11, "seconds_total": 10}'),
+('invoice_line', 'only_a_credit_is_limited', '{"at_most": 1}'),
 ('credit_balance', 'credit_belongs_to_a_customer', '{"customer_id": 1}'),
 ('credit_balance', 'credit_is_in_a_known_currency', '{"currency": "XXX"}'),
 ('credit_balance', 'credit_is_never_overdrawn', '{"balance": -1}'),
@@ -329,6 +332,7 @@ INSERT INTO broken VALUES
 ('subscription_change', 'only_an_ended_change_has_an_end', '{"ended_at": null}'),
 ('subscription_change', 'only_one_change_waits_for_payment', '{"status": "PENDING", "ended_at": null}'),
 ('pending_line', 'pending_line_is_of_a_subscription_of_its_customer', '{"subscription_id": 1}'),
+('pending_line', 'pending_line_is_about_a_period_of_its_customer', '{"base_invoice_id": 1}'),
 ('pending_line', 'pending_line_kind_is_known', '{"kind": "GIFT"}'),
 ('pending_line', 'pending_line_goes_one_way', '{"billed_on_invoice_id": 1, "dropped_at": "2027-06-01T00:00:00Z"}');
 -- A fingerprint and a change that there are none of yet.
