@@ -41,7 +41,7 @@ BEGIN
         SELECT nullif(i.customer_id, 0), format('idempotency key of %s', i.operation), i.idempotency_key
         FROM billing.idempotency_key AS i
         UNION ALL
-        SELECT w.customer_id, format('webhook %s', w.webhook_event_id), concat_ws(' / ', w.payload ->> 'code', w.event_id)
+        SELECT w.customer_id, format('webhook %s', w.webhook_event_id), w.payload ->> 'code'
         FROM billing.webhook_event AS w
     ) AS x
     WHERE (p_customers IS NULL OR x.customer_id IS NULL OR x.customer_id = ANY (p_customers))

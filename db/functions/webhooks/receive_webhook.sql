@@ -20,7 +20,11 @@ DECLARE
     v_as_of timestamptz := billing.require_as_of(p_as_of);
     v_account billing.gateway_account := billing.require_gateway_account(p_gateway_account);
 BEGIN
-    PERFORM billing.require_text(p_event_id, 'p_event_id', 255);
+    -- An id that a gateway made up may hold any digits: refused for a chance likeness, its event would be lost.
+    PERFORM billing.require_text(
+        CASE WHEN p_event_id ~ '^[0-9 -]*$' THEN p_event_id ELSE translate(p_event_id, '123456789', '000000000') END,
+        'p_event_id', 255
+    );
     PERFORM billing.require_text(p_event_type, 'p_event_type', 100);
     IF (jsonb_typeof(p_payload) = 'object' AND length(p_payload::text) <= 10000) IS NOT TRUE THEN
         RAISE EXCEPTION USING
