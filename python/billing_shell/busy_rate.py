@@ -6,7 +6,8 @@ Measured from the gateway's own log of arrivals and from when the worker was dea
   under its key. While it lasts there is always another payment to make.
 - A *pause* is a silence of more than a quarter of a second that began within a second of a 429.
   The gateway ordered it by its Retry-After, and as much of the silence as was ordered is taken off;
-  what lasted longer is not. Several 429s in a row order until the last one's Retry-After is over.
+  what lasted longer is not. Several 429s in a row order until the last one's Retry-After is over,
+  which counts from its answer.
 - While the worker was *dead*, from the instant at which it stood still to be killed until the first
   charge of its successor, nobody could call. That is taken off too, up to `LONGEST_START` seconds.
 
@@ -67,7 +68,12 @@ class BusyRate:
 
 
 def measure(
-    calls: Sequence[ChargeCall], *, until_us: int, retry_after: float, deaths_us: Sequence[int]
+    calls: Sequence[ChargeCall],
+    *,
+    until_us: int,
+    retry_after: float,
+    longest_answer: float,
+    deaths_us: Sequence[int],
 ) -> BusyRate:
     """Measure a run.
 
@@ -75,6 +81,7 @@ def measure(
         calls: every charge that arrived, in order of arrival.
         until_us: the instant at which nothing was due any more; later calls are not counted.
         retry_after: seconds that a 429 of this gateway asks for.
+        longest_answer: seconds that an answer of it takes at most.
         deaths_us: instants at which a worker stood still to be killed.
     """
     known: set[str] = set()
@@ -98,6 +105,8 @@ def measure(
             continue
         heard = [at for at in refusals if before.at_us - _HEARD_WITHIN * _US <= at <= before.at_us]
         if heard:
-            paused += min(silence, retry_after + (heard[-1] - heard[0]) / _US)
+            # The silence begins with the answer of one; another's may come later.
+            others = longest_answer - (before.at_us - heard[-1]) / _US if len(heard) > 1 else 0.0
+            paused += min(silence, retry_after + max(0.0, others))
     # The first arrival starts the clock; the others come in the time measured.
     return BusyRate(len(at_work) - 1, (last_us - at_work[0].at_us) / _US, paused, dead)
