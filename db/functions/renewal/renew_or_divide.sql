@@ -17,13 +17,23 @@ DECLARE
     v_size integer;
     v_sqlstate text;
     v_message text;
+    v_table text;
+    v_constraint text;
     v_part billing.renewal_outcome;
     v_sum billing.renewal_outcome := ROW(0, 0, 0, 0);
 BEGIN
     BEGIN
         RETURN billing.renew_claimed(p_claimed, p_as_of, p_run_id);
     EXCEPTION WHEN OTHERS THEN
-        GET STACKED DIAGNOSTICS v_sqlstate = RETURNED_SQLSTATE, v_message = MESSAGE_TEXT;
+        GET STACKED DIAGNOSTICS
+            v_sqlstate = RETURNED_SQLSTATE, v_message = MESSAGE_TEXT, v_table = TABLE_NAME,
+            v_constraint = CONSTRAINT_NAME;
+        -- A day of the outbox was attached while this statement was on its way into the default partition.
+        IF v_sqlstate = '23514' AND v_constraint = '' AND v_table LIKE 'outbox_event%' THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'SB401',
+                MESSAGE = 'a partition of the outbox was made at this very moment';
+        END IF;
         IF v_sqlstate !~ '^(22|23|SB9)' THEN
             RAISE;
         END IF;
