@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import structlog
 
-from billing_shell.gateway import ChargeResult, Outcome
+from billing_shell.gateway import ChargeResult, Outcome, RefundResult
 
 _log = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ class Breaker:
             return 0
         return max(0, 1 - in_flight)
 
-    def record(self, result: ChargeResult) -> None:
+    def record(self, result: ChargeResult | RefundResult) -> None:
         """Takes in what came of a call."""
         if result.code in _OURS:
             return
@@ -87,7 +87,7 @@ class Breaker:
         )
 
 
-def _is_failure(result: ChargeResult) -> bool:
+def _is_failure(result: ChargeResult | RefundResult) -> bool:
     if result.outcome == Outcome.UNKNOWN:
         return result.code not in _ANSWERED
     return result.outcome == Outcome.NOT_ATTEMPTED and result.code == "connection_refused"

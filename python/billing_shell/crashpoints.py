@@ -17,6 +17,9 @@ CRASH_POINTS = {
     "request_sent": "a charge is on its way, and its answer is not read",
     "answer_received": "an answer is in hand, and nothing of it is recorded",
     "settled": "a batch of answers is recorded, and nobody has been told",
+    "refunds_started": "refunds are committed as claimed, and nothing of them is sent",
+    "refund_answered": "an answer about a refund is in hand, and nothing of it is recorded",
+    "refunds_settled": "answers about refunds are recorded, and nobody has been told",
     "relay_acknowledged": "the broker has acknowledged a batch, and nothing of it is marked yet",
 }
 """Every crash point by name, with what has happened by then."""

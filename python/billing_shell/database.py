@@ -18,7 +18,7 @@ from psycopg.types.composite import CompositeInfo, register_composite
 from psycopg_pool import AsyncConnectionPool
 
 from billing_shell.errors import DatabaseError, translate
-from billing_shell.gateway import ChargeResult
+from billing_shell.gateway import ChargeResult, RefundResult
 
 WORKER_ROLE = "billing_worker"
 RELAY_ROLE = "billing_relay"
@@ -150,17 +150,32 @@ class Database:
 
 async def _know_types(connection: AsyncConnection[Any]) -> None:
     """Teaches a connection the composite types that calls take."""
-    info = await CompositeInfo.fetch(connection, "billing.charge_result")
+    register_composite(
+        await _composite(connection, "billing.charge_result"),
+        connection,
+        ChargeResult,
+        make_sequence=_fields_of,
+    )
+    register_composite(
+        await _composite(connection, "billing.refund_result"),
+        connection,
+        RefundResult,
+        make_sequence=_fields_of,
+    )
+
+
+async def _composite(connection: AsyncConnection[Any], name: str) -> CompositeInfo:
+    info = await CompositeInfo.fetch(connection, name)
     if info is None:
         raise DatabaseError(
             _NO_SCHEMA,
             "the database has no billing schema, or an older one",
             hint="run billing migrate with the same BILLING_DATABASE_URL first",
         )
-    register_composite(info, connection, ChargeResult, make_sequence=_fields_of)
+    return info
 
 
-def _fields_of(result: ChargeResult, info: CompositeInfo) -> Sequence[object]:
+def _fields_of(result: ChargeResult | RefundResult, info: CompositeInfo) -> Sequence[object]:
     """By name: a type that has grown fields since, gets NULL in them."""
     return [getattr(result, name, None) for name in info.field_names]
 

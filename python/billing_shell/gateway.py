@@ -84,12 +84,48 @@ class ChargeResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RefundRequest:
+    """One stored refund; `amount` is in the currency's minor unit, `send_no` counts from 1."""
+
+    customer_id: int
+    refund_id: int
+    claim_epoch: int
+    idempotency_key: str
+    gateway_payment_id: str
+    amount: int
+    currency: str
+    gateway_account: str
+    gateway_refund_id: str | None
+    send_no: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefundResult:
+    """What a send, a look-up or a webhook says about one refund; as `ChargeResult`.
+
+    `outcome` is never REQUIRES_ACTION. DECLINED means that the gateway refuses it for good.
+    """
+
+    customer_id: int
+    refund_id: int
+    claim_epoch: int
+    outcome: str
+    gateway_refund_id: str | None
+    amount: int | None
+    currency: str | None
+    code: str | None
+    retry_after: Decimal | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class WebhookEvent:
     """One verified event of a gateway, in the words of `receive_webhook`.
 
-    `payload` holds those of `paymentId`, `reference`, `outcome` (an `Outcome`), `amount` (minor
-    units), `currency` and `code` that the event says and that are well-formed. What is missing
-    there makes the engine look the payment up; nothing else of the gateway's event is kept.
+    `payload` holds those of `paymentId`, `refundId` (of a refund), `reference`, `outcome` (an
+    `Outcome`), `amount` (minor units), `currency` and `code` that the event says and that are
+    well-formed. What is missing there makes the engine look the payment up; nothing else of the
+    gateway's event is kept.
     """
 
     event_id: str
@@ -162,6 +198,21 @@ class Gateway(Protocol):
 
         Never answers NOT_ATTEMPTED: a look-up that errs says nothing about the payment, and is
         UNKNOWN.
+        """
+        ...
+
+    async def refund(
+        self, request: RefundRequest, *, timeout: float, gate: Gate = open_gate
+    ) -> RefundResult:
+        """Send money back, byte by byte the same at every send; otherwise as `charge`."""
+        ...
+
+    async def look_up_refund(
+        self, request: RefundRequest, *, timeout: float, gate: Gate = open_gate
+    ) -> RefundResult:
+        """Ask what became of a refund, by the gateway's id if known, else by our reference.
+
+        Otherwise as `look_up`.
         """
         ...
 

@@ -25,6 +25,7 @@ class GatewayAccount:
     lease_margin: timedelta
     charge_rate: int
     look_up_rate: int
+    refund_rate: int
     collecting_paused: bool
 
 

@@ -10,7 +10,8 @@ CLOCK: LiteralString = "SELECT pg_catalog.clock_timestamp()"
 
 GATEWAY_ACCOUNTS: LiteralString = """
     SELECT
-        code, adapter, request_timeout, lease_margin, charge_rate, look_up_rate, collecting_paused
+        code, adapter, request_timeout, lease_margin, charge_rate, look_up_rate, refund_rate,
+        collecting_paused
     FROM billing_worker.gateway_accounts()
     WHERE code = %(account)s
 """
@@ -51,6 +52,30 @@ ATTEMPTS_TO_LOOK_UP: LiteralString = """
 SETTLE_ATTEMPTS: LiteralString = """
     SELECT customer_id, attempt_id, outcome, verdict, attempt_status
     FROM billing_worker.settle_attempts(p_results => %(results)s::billing.charge_result[])
+"""
+
+COUNT_DUE_REFUNDS: LiteralString = """
+    SELECT billing_worker.count_due_refunds(p_gateway_account => %(account)s, p_limit => %(limit)s)
+"""
+START_REFUNDS: LiteralString = """
+    SELECT
+        customer_id, refund_id, claim_epoch, idempotency_key, gateway_payment_id, amount, currency,
+        gateway_account, gateway_refund_id, send_no
+    FROM billing_worker.start_refunds(
+        p_gateway_account => %(account)s, p_limit => %(limit)s, p_worker => %(worker)s
+    )
+"""
+REFUNDS_TO_LOOK_UP: LiteralString = """
+    SELECT
+        customer_id, refund_id, claim_epoch, idempotency_key, gateway_payment_id, amount, currency,
+        gateway_account, gateway_refund_id, send_no
+    FROM billing_worker.refunds_to_look_up(
+        p_gateway_account => %(account)s, p_limit => %(limit)s, p_worker => %(worker)s
+    )
+"""
+SETTLE_REFUNDS: LiteralString = """
+    SELECT customer_id, refund_id, outcome, verdict, refund_status
+    FROM billing_worker.settle_refunds(p_results => %(results)s::billing.refund_result[])
 """
 
 PROCESS_WEBHOOKS: LiteralString = "SELECT billing_worker.process_webhooks(p_limit => %(limit)s)"

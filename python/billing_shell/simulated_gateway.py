@@ -29,10 +29,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -46,11 +43,26 @@ from billing_shell.gateway import (
     ChargeResult,
     Gate,
     Outcome,
+    RefundRequest,
+    RefundResult,
     Source,
     UnreadableWebhookError,
     WebhookEvent,
     open_gate,
 )
+from billing_shell.simulated_answers import (
+    CURRENCY,
+    KEY,
+    LARGEST_AMOUNT,
+    OF_STATUS_ALONE,
+    PAYMENT_ID,
+    Answer,
+    Finding,
+    code_of,
+    json_object,
+    retry_after_of,
+)
+from billing_shell.simulated_refunds import of_refund, of_refund_look_up, refund_body
 from billing_shell.webhook_signature import verify
 
 _CONNECTIONS = 512
@@ -60,27 +72,13 @@ _IDLE_SECONDS = 30.0
 # "nothing was sent" could not be told from "no answer".
 _CONNECT_SHARE = 0.4
 _LONGEST_ANSWER = 256 * 1024
-_LONGEST_PAUSE = Decimal(86_400)
 
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
-_PAYMENT_ID = re.compile(r"[\x21-\x7e]{1,255}")
-_CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
 _EVENT_TYPE = re.compile(r"[a-z_.]{1,100}")
-_CURRENCY = re.compile(r"[A-Z]{3}")
-_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
-_LARGEST_AMOUNT = 2**63 - 1
 
 _MADE = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED})
 _REFUSED = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY}
 )
-# What needs no body to be understood, and is the same whatever a proxy made of the body.
-_OF_STATUS_ALONE = {
-    HTTPStatus.TOO_MANY_REQUESTS: (Outcome.NOT_ATTEMPTED, "rate_limited"),
-    HTTPStatus.UNAUTHORIZED: (Outcome.NOT_ATTEMPTED, "unauthorized"),
-    HTTPStatus.FORBIDDEN: (Outcome.NOT_ATTEMPTED, "forbidden"),
-    HTTPStatus.CONFLICT: (Outcome.UNKNOWN, "idempotency_key_in_use"),
-}
 _METHOD_PARAMETERS = frozenset({"source", "payment_method", "card", "mandate"})
 _OUTCOME_OF_STATUS = {
     "succeeded": Outcome.SUCCEEDED,
@@ -89,28 +87,6 @@ _OUTCOME_OF_STATUS = {
     "processing": Outcome.PROCESSING,
 }
 _RANK = (Outcome.REQUIRES_ACTION, Outcome.PROCESSING, Outcome.DECLINED, Outcome.SUCCEEDED)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What came back, whole, of one HTTP call."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    """An outcome on its way into a result."""
-
-    outcome: Outcome
-    code: str | None = None
-    payment_id: str | None = None
-    amount: int | None = None
-    currency: str | None = None
-    retry_after: Decimal | None = None
-    action_expires_at: datetime | None = None
 
 
 class _Passage:
@@ -157,8 +133,8 @@ class SimulatedGateway:
         self, request: ChargeRequest, *, timeout: float, gate: Gate = open_gate
     ) -> ChargeResult:
         """Send the stored request; see `Gateway.charge`."""
-        if _KEY.fullmatch(request.idempotency_key) is None:
-            finding = _Finding(Outcome.NOT_ATTEMPTED, "unsendable_request")
+        if KEY.fullmatch(request.idempotency_key) is None:
+            finding = Finding(Outcome.NOT_ATTEMPTED, "unsendable_request")
             return _result(request, finding, Source.SEND)
         sent = self._client.build_request(
             "POST",
@@ -171,7 +147,7 @@ class SimulatedGateway:
             timeout=_time_limits(timeout),
         )
         answer = await self._exchange(sent, timeout, gate)
-        finding = answer if isinstance(answer, _Finding) else _of_charge(request, answer)
+        finding = answer if isinstance(answer, Finding) else _of_charge(request, answer)
         return _result(request, finding, Source.SEND)
 
     async def look_up(
@@ -179,7 +155,7 @@ class SimulatedGateway:
     ) -> ChargeResult:
         """Ask what became of it; see `Gateway.look_up`."""
         if not _can_be_looked_up(request):
-            finding = _Finding(Outcome.UNKNOWN, "unsendable_request")
+            finding = Finding(Outcome.UNKNOWN, "unsendable_request")
             return _result(request, finding, Source.LOOKUP)
         if request.gateway_payment_id is not None:
             path = f"/v1/charges/{quote(request.gateway_payment_id, safe='')}"
@@ -187,8 +163,35 @@ class SimulatedGateway:
             path = f"/v1/charges?reference={quote(request.idempotency_key, safe='')}"
         sent = self._client.build_request("GET", path, timeout=_time_limits(timeout))
         answer = await self._exchange(sent, timeout, gate)
-        finding = answer if isinstance(answer, _Finding) else _of_look_up(request, answer)
+        finding = answer if isinstance(answer, Finding) else _of_look_up(request, answer)
         return _result(request, finding, Source.LOOKUP)
+
+    async def refund(
+        self, request: RefundRequest, *, timeout: float, gate: Gate = open_gate
+    ) -> RefundResult:
+        """Send the stored refund; see `Gateway.refund`."""
+        sent = self._client.build_request(
+            "POST",
+            "/v1/refunds",
+            content=refund_body(request),
+            headers={
+                "Content-Type": "application/json",
+                "Idempotency-Key": request.idempotency_key,
+            },
+            timeout=_time_limits(timeout),
+        )
+        return of_refund(request, await self._exchange(sent, timeout, gate))
+
+    async def look_up_refund(
+        self, request: RefundRequest, *, timeout: float, gate: Gate = open_gate
+    ) -> RefundResult:
+        """Ask what became of a refund; see `Gateway.look_up_refund`."""
+        if request.gateway_refund_id is not None:
+            path = f"/v1/refunds/{quote(request.gateway_refund_id, safe='')}"
+        else:
+            path = f"/v1/refunds?reference={quote(request.idempotency_key, safe='')}"
+        sent = self._client.build_request("GET", path, timeout=_time_limits(timeout))
+        return of_refund_look_up(request, await self._exchange(sent, timeout, gate))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -196,31 +199,31 @@ class SimulatedGateway:
 
     async def _exchange(
         self, request: httpx.Request, timeout: float, gate: Gate
-    ) -> _Answer | _Finding:
+    ) -> Answer | Finding:
         try:
             async with asyncio.timeout(timeout) as limit:
                 request.extensions["trace"] = _Passage(gate, limit, timeout)
                 return await self._send(request)
         except (httpx.ConnectError, httpx.ConnectTimeout):
-            return _Finding(Outcome.NOT_ATTEMPTED, "connection_refused")
+            return Finding(Outcome.NOT_ATTEMPTED, "connection_refused")
         except httpx.PoolTimeout:
-            return _Finding(Outcome.NOT_ATTEMPTED, "no_free_connection")
+            return Finding(Outcome.NOT_ATTEMPTED, "no_free_connection")
         except (TimeoutError, httpx.TimeoutException):
-            return _Finding(Outcome.UNKNOWN, "timeout")
+            return Finding(Outcome.UNKNOWN, "timeout")
         except (httpx.HTTPError, OSError):
-            return _Finding(Outcome.UNKNOWN, "connection_lost")
+            return Finding(Outcome.UNKNOWN, "connection_lost")
 
-    async def _send(self, request: httpx.Request) -> _Answer | _Finding:
+    async def _send(self, request: httpx.Request) -> Answer | Finding:
         response = await self._client.send(request, stream=True)
         try:
             body = bytearray()
             async for chunk in response.aiter_raw():
                 body += chunk
                 if len(body) > _LONGEST_ANSWER:
-                    return _Finding(Outcome.UNKNOWN, "unreadable_answer")
+                    return Finding(Outcome.UNKNOWN, "unreadable_answer")
         finally:
             await response.aclose()
-        return _Answer(response.status_code, response.headers, bytes(body))
+        return Answer(response.status_code, response.headers, bytes(body))
 
 
 def read_webhook(
@@ -242,29 +245,35 @@ def read_webhook(
 
 def _payload(event_type: str, data: dict[str, Any]) -> dict[str, str | int]:
     payload: dict[str, str | int] = {}
-    if isinstance(payment_id := data.get("payment_id"), str) and _PAYMENT_ID.fullmatch(payment_id):
+    if isinstance(payment_id := data.get("payment_id"), str) and PAYMENT_ID.fullmatch(payment_id):
         payload["paymentId"] = payment_id
-    if not event_type.startswith("charge."):
-        # Not about a charge's own end: its reference and its amount are somebody else's.
+    if event_type.startswith("refund."):
+        if not isinstance(refund_id := data.get("refund_id"), str) or not PAYMENT_ID.fullmatch(
+            refund_id
+        ):
+            return payload
+        payload["refundId"] = refund_id
+    elif not event_type.startswith("charge."):
+        # Not about a payment's own end: its reference and its amount are somebody else's.
         return payload
-    if isinstance(reference := data.get("reference"), str) and _KEY.fullmatch(reference):
+    if isinstance(reference := data.get("reference"), str) and KEY.fullmatch(reference):
         payload["reference"] = reference
     outcome = _OUTCOME_OF_STATUS.get(str(data.get("status")))
     if outcome is not None:
         payload["outcome"] = outcome.value
-    if type(amount := data.get("amount")) is int and 0 < amount <= _LARGEST_AMOUNT:
+    if type(amount := data.get("amount")) is int and 0 < amount <= LARGEST_AMOUNT:
         payload["amount"] = amount
-    if isinstance(currency := data.get("currency"), str) and _CURRENCY.fullmatch(currency):
+    if isinstance(currency := data.get("currency"), str) and CURRENCY.fullmatch(currency):
         payload["currency"] = currency
     if outcome is Outcome.DECLINED:
-        payload["code"] = _code(data.get("code")) or "unrecognised_code"
+        payload["code"] = code_of(data.get("code")) or "unrecognised_code"
     return payload
 
 
 def _can_be_looked_up(request: ChargeRequest) -> bool:
     if request.gateway_payment_id is not None:
-        return _PAYMENT_ID.fullmatch(request.gateway_payment_id) is not None
-    return _KEY.fullmatch(request.idempotency_key) is not None
+        return PAYMENT_ID.fullmatch(request.gateway_payment_id) is not None
+    return KEY.fullmatch(request.idempotency_key) is not None
 
 
 def charge_body(request: ChargeRequest) -> bytes:
@@ -283,11 +292,11 @@ def _time_limits(timeout: float) -> httpx.Timeout:
     return httpx.Timeout(timeout, connect=timeout * _CONNECT_SHARE, pool=timeout * _CONNECT_SHARE)
 
 
-def _of_charge(request: ChargeRequest, answer: _Answer) -> _Finding:
-    if answer.status in _OF_STATUS_ALONE:
-        outcome, code = _OF_STATUS_ALONE[HTTPStatus(answer.status)]
-        return _Finding(outcome, code, retry_after=_retry_after(answer.headers))
-    document = _json_object(answer)
+def _of_charge(request: ChargeRequest, answer: Answer) -> Finding:
+    if answer.status in OF_STATUS_ALONE:
+        outcome, code = OF_STATUS_ALONE[HTTPStatus(answer.status)]
+        return Finding(outcome, code, retry_after=retry_after_of(answer.headers))
+    document = json_object(answer)
     if document is None:
         return _unreadable(answer)
     if answer.status in _MADE:
@@ -297,51 +306,51 @@ def _of_charge(request: ChargeRequest, answer: _Answer) -> _Finding:
     return _of_error(answer, document)
 
 
-def _of_error(answer: _Answer, document: dict[str, Any]) -> _Finding:
-    code = _code(document.get("code"))
+def _of_error(answer: Answer, document: dict[str, Any]) -> Finding:
+    code = code_of(document.get("code"))
     if answer.status in _REFUSED and document.get("param") in _METHOD_PARAMETERS:
-        return _Finding(Outcome.DECLINED, code or "payment_method_invalid")
+        return Finding(Outcome.DECLINED, code or "payment_method_invalid")
     if code == "idempotency_key_reused":
-        return _Finding(Outcome.UNKNOWN, "idempotency_mismatch")
-    return _Finding(Outcome.UNKNOWN, code or f"http_{answer.status}")
+        return Finding(Outcome.UNKNOWN, "idempotency_mismatch")
+    return Finding(Outcome.UNKNOWN, code or f"http_{answer.status}")
 
 
-def _of_look_up(request: ChargeRequest, answer: _Answer) -> _Finding:
-    if answer.status in _OF_STATUS_ALONE:
-        _, reason = _OF_STATUS_ALONE[HTTPStatus(answer.status)]
-        return _Finding(Outcome.UNKNOWN, reason, retry_after=_retry_after(answer.headers))
-    document = _json_object(answer)
+def _of_look_up(request: ChargeRequest, answer: Answer) -> Finding:
+    if answer.status in OF_STATUS_ALONE:
+        _, reason = OF_STATUS_ALONE[HTTPStatus(answer.status)]
+        return Finding(Outcome.UNKNOWN, reason, retry_after=retry_after_of(answer.headers))
+    document = json_object(answer)
     if document is None:
         return _unreadable(answer)
     if request.gateway_payment_id is not None:
         return _of_one(request, answer.status, document)
     if answer.status == HTTPStatus.OK:
         return _of_listing(request, document)
-    return _Finding(Outcome.UNKNOWN, _code(document.get("code")) or f"http_{answer.status}")
+    return Finding(Outcome.UNKNOWN, code_of(document.get("code")) or f"http_{answer.status}")
 
 
-def _of_one(request: ChargeRequest, status: int, document: dict[str, Any]) -> _Finding:
+def _of_one(request: ChargeRequest, status: int, document: dict[str, Any]) -> Finding:
     if status == HTTPStatus.OK:
         finding = _of_payment(request, document)
         if finding.payment_id not in {None, request.gateway_payment_id}:
-            return _Finding(Outcome.UNKNOWN, "reference_mismatch")
+            return Finding(Outcome.UNKNOWN, "reference_mismatch")
         return finding
-    code = _code(document.get("code"))
+    code = code_of(document.get("code"))
     if status == HTTPStatus.NOT_FOUND and code == "charge_not_found":
-        return _Finding(Outcome.NOT_FOUND, code)
-    return _Finding(Outcome.UNKNOWN, code or f"http_{status}")
+        return Finding(Outcome.NOT_FOUND, code)
+    return Finding(Outcome.UNKNOWN, code or f"http_{status}")
 
 
-def _of_listing(request: ChargeRequest, document: dict[str, Any]) -> _Finding:
+def _of_listing(request: ChargeRequest, document: dict[str, Any]) -> Finding:
     payments = document.get("data")
     if not isinstance(payments, list) or document.get("has_more") is not False:
-        return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
+        return Finding(Outcome.UNKNOWN, "unrecognised_answer")
     if not payments:
-        return _Finding(Outcome.NOT_FOUND)
+        return Finding(Outcome.NOT_FOUND)
     findings = [
         _of_payment(request, payment)
         if isinstance(payment, dict)
-        else _Finding(Outcome.UNKNOWN, "unrecognised_answer")
+        else Finding(Outcome.UNKNOWN, "unrecognised_answer")
         for payment in payments
     ]
     for finding in findings:
@@ -350,7 +359,7 @@ def _of_listing(request: ChargeRequest, document: dict[str, Any]) -> _Finding:
     furthest = max(findings, key=lambda finding: _RANK.index(finding.outcome))
     succeeded = [finding for finding in findings if finding.outcome is Outcome.SUCCEEDED]
     if len(succeeded) > 1:
-        return _Finding(
+        return Finding(
             Outcome.SUCCEEDED,
             "several_payments",
             payment_id=furthest.payment_id,
@@ -360,30 +369,30 @@ def _of_listing(request: ChargeRequest, document: dict[str, Any]) -> _Finding:
     return furthest
 
 
-def _of_payment(request: ChargeRequest, payment: dict[str, Any]) -> _Finding:
+def _of_payment(request: ChargeRequest, payment: dict[str, Any]) -> Finding:
     outcome = _OUTCOME_OF_STATUS.get(str(payment.get("status")))
     payment_id, amount, currency = (payment.get(name) for name in ("id", "amount", "currency"))
     if (
         outcome is None
         or not isinstance(payment_id, str)
-        or _PAYMENT_ID.fullmatch(payment_id) is None
+        or PAYMENT_ID.fullmatch(payment_id) is None
         or type(amount) is not int
-        or not 0 < amount <= _LARGEST_AMOUNT
+        or not 0 < amount <= LARGEST_AMOUNT
         or not isinstance(currency, str)
-        or _CURRENCY.fullmatch(currency) is None
+        or CURRENCY.fullmatch(currency) is None
     ):
-        return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
+        return Finding(Outcome.UNKNOWN, "unrecognised_answer")
     if payment.get("reference") != request.idempotency_key:
-        return _Finding(Outcome.UNKNOWN, "reference_mismatch")
+        return Finding(Outcome.UNKNOWN, "reference_mismatch")
     expires_at = None
     if outcome is Outcome.REQUIRES_ACTION:
         expires_at = _instant(payment.get("expires_at"))
         if expires_at is None:
-            return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
+            return Finding(Outcome.UNKNOWN, "unrecognised_answer")
     declined = outcome is Outcome.DECLINED
-    return _Finding(
+    return Finding(
         outcome,
-        (_code(payment.get("code")) or "unrecognised_code") if declined else None,
+        (code_of(payment.get("code")) or "unrecognised_code") if declined else None,
         payment_id=payment_id,
         amount=amount,
         currency=currency,
@@ -391,37 +400,23 @@ def _of_payment(request: ChargeRequest, payment: dict[str, Any]) -> _Finding:
     )
 
 
-def _of_refused_payment(request: ChargeRequest, document: dict[str, Any]) -> _Finding:
+def _of_refused_payment(request: ChargeRequest, document: dict[str, Any]) -> Finding:
     payment = document.get("charge")
     if isinstance(payment, dict):
         finding = _of_payment(request, payment)
         if finding.outcome in {Outcome.DECLINED, Outcome.UNKNOWN}:
             return finding
-        return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
-    code = _code(document.get("code"))
+        return Finding(Outcome.UNKNOWN, "unrecognised_answer")
+    code = code_of(document.get("code"))
     if code is None:
-        return _Finding(Outcome.UNKNOWN, "unrecognised_answer")
-    return _Finding(Outcome.DECLINED, code)
+        return Finding(Outcome.UNKNOWN, "unrecognised_answer")
+    return Finding(Outcome.DECLINED, code)
 
 
-def _unreadable(answer: _Answer) -> _Finding:
+def _unreadable(answer: Answer) -> Finding:
     if answer.status in _MADE:
-        return _Finding(Outcome.UNKNOWN, "unreadable_answer")
-    return _Finding(Outcome.UNKNOWN, f"http_{answer.status}")
-
-
-def _json_object(answer: _Answer) -> dict[str, Any] | None:
-    if answer.headers.get("content-encoding", "identity") != "identity":
-        return None
-    try:
-        document = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _code(value: object) -> str | None:
-    return value if isinstance(value, str) and _CODE.fullmatch(value) else None
+        return Finding(Outcome.UNKNOWN, "unreadable_answer")
+    return Finding(Outcome.UNKNOWN, f"http_{answer.status}")
 
 
 def _instant(value: object) -> datetime | None:
@@ -434,27 +429,7 @@ def _instant(value: object) -> datetime | None:
         return None
 
 
-def _retry_after(headers: Mapping[str, str]) -> Decimal | None:
-    """Read Retry-After: seconds, or a date, which counts from the answer's own Date."""
-    value = headers.get("retry-after", "").strip()
-    if _SECONDS.fullmatch(value):
-        return min(Decimal(value), _LONGEST_PAUSE)
-    until, now = _http_date(value), _http_date(headers.get("date", ""))
-    if until is None:
-        return None
-    seconds = (until - (now or datetime.now(UTC))).total_seconds()
-    return min(max(Decimal(int(seconds)), Decimal(0)), _LONGEST_PAUSE)
-
-
-def _http_date(value: str) -> datetime | None:
-    try:
-        instant = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
-        return None
-    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
-
-
-def _result(request: ChargeRequest, finding: _Finding, source: Source) -> ChargeResult:
+def _result(request: ChargeRequest, finding: Finding, source: Source) -> ChargeResult:
     outcome = finding.outcome
     if source is Source.LOOKUP and outcome is Outcome.NOT_ATTEMPTED:
         outcome = Outcome.UNKNOWN

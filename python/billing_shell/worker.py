@@ -25,6 +25,7 @@ from billing_shell.gateway_accounts import AccountWatch, GatewayAccount
 from billing_shell.housekeeping import Retention, keep_house
 from billing_shell.job_queue import JobQueue, PeriodicTask
 from billing_shell.reconciler import Reconciler
+from billing_shell.refunder import Refunder
 from billing_shell.renewer import Renewer
 from billing_shell.settler import Settler
 from billing_shell.simulated_gateway import SimulatedGateway
@@ -50,6 +51,7 @@ class Cadence:
     renew: str = "* * * * * */10"
     collect: str = "* * * * * *"
     reconcile: str = "* * * * * */5"
+    refund: str = "* * * * * */5"
     webhooks: str = "* * * * * */2"
     dunning: str = "* * * * * */30"
     housekeeping: str = "* * * * * 15"
@@ -102,6 +104,7 @@ class Worker:
         # The limits follow as soon as the account is read.
         self._charges = Throttle(self._redis, account, "charge", _LIMIT_BEFORE_READ)
         self._look_ups = Throttle(self._redis, account, "look_up", _LIMIT_BEFORE_READ)
+        self._refunds = Throttle(self._redis, account, "refund", _LIMIT_BEFORE_READ)
         self._clocks = ClockGuard(
             lambda: self._database.value(queries.CLOCK, {}), self._charges.server_time
         )
@@ -137,6 +140,15 @@ class Worker:
             accounts=self._accounts,
             dispatcher=self._asking,
             throttle=self._look_ups,
+            breaker=breaker,
+            clocks=self._clocks,
+            worker=self.name,
+        )
+        self._refunder = Refunder(
+            self._database,
+            accounts=self._accounts,
+            gateway=self._known_gateway,
+            throttle=self._refunds,
             breaker=breaker,
             clocks=self._clocks,
             worker=self.name,
@@ -230,6 +242,12 @@ class Worker:
                 gateway_account=account,
             ),
             PeriodicTask(
+                name="refund",
+                cron=cadence.refund,
+                run=lambda: self._refunder.run(self._stop),
+                gateway_account=account,
+            ),
+            PeriodicTask(
                 name="webhooks",
                 cron=cadence.webhooks,
                 run=lambda: process_webhooks(self._database, self._stop),
@@ -254,6 +272,7 @@ class Worker:
     def _follow(self, account: GatewayAccount) -> None:
         self._charges.limit_per_second = account.charge_rate
         self._look_ups.limit_per_second = account.look_up_rate
+        self._refunds.limit_per_second = account.refund_rate
         if self._gateway is None:
             self._gateway = ADAPTERS[account.adapter](self._options.gateway_url)
 

@@ -106,6 +106,11 @@ class Refund:
     created_at: str
     booked_us: int
 
+    @classmethod
+    def from_row(cls, row: Row) -> Self:
+        """Read a row of `refunds`."""
+        return cls(**{name: row[name] for name in cls.__dataclass_fields__})
+
     def document(self) -> dict[str, Any]:
         """Return the refund as callers see it."""
         return {

@@ -1,4 +1,4 @@
-"""`GET /v1/charges?reference=` and `GET /v1/charges/{id}`."""
+"""`GET /v1/charges` and `GET /v1/refunds`, by `?reference=` or by id."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from billing_shell.simulator import books
 from billing_shell.simulator.answers import Answer, hand_over, internal_error, rate_limited
 from billing_shell.simulator.arrivals import Arrivals
 from billing_shell.simulator.behaviour import LOOK_UP_FAULTS, OK, Behaviour, Delivery, Reply
-from billing_shell.simulator.books import Call, Charge, Operation
+from billing_shell.simulator.books import Call, Charge, Operation, Refund
 from billing_shell.simulator.chance import Chance
 from billing_shell.simulator.clocks import to_text
 from billing_shell.simulator.controls import Controls
@@ -49,15 +49,26 @@ class LookingUp:
         """`GET /v1/charges/{id}`: one payment, seen at once whatever the search's lag."""
         return await self._arrivals.serve(request, Operation.LOOK_UP, self._get)
 
+    async def search_refunds(self, request: Request) -> Response:
+        """`GET /v1/refunds?reference=`: the refunds under our reference, oldest first."""
+        return await self._arrivals.serve(request, Operation.LOOK_UP, self._search_refunds)
+
+    async def get_refund(self, request: Request) -> Response:
+        """`GET /v1/refunds/{id}`: one refund."""
+        return await self._arrivals.serve(request, Operation.LOOK_UP, self._get_refund)
+
+    async def _search_refunds(self, call: Call, request: Request) -> Response:
+        reference = _reference(request)
+        call.subject = call.reference = reference
+        return await self._answer(call, request, lambda: self._refunds(reference))
+
+    async def _get_refund(self, call: Call, request: Request) -> Response:
+        refund_id: str = request.path_params["refund_id"]
+        call.subject = refund_id
+        return await self._answer(call, request, lambda: self._one_refund(call, refund_id))
+
     async def _search(self, call: Call, request: Request) -> Response:
-        reference = request.query_params.get("reference", "")
-        if not 0 < len(reference) <= 255:  # noqa: PLR2004  as long as a charge's reference may be
-            raise Problem(
-                400,
-                "parameter_invalid",
-                "reference must be a text of 1 to 255 characters.",
-                parameter="reference",
-            )
+        reference = _reference(request)
         call.subject = call.reference = reference
         return await self._answer(call, request, lambda: self._listing(reference))
 
@@ -104,6 +115,28 @@ class LookingUp:
         }
         return Answer.of_document(200, document, Delivery.WHOLE)
 
+    def _refunds(self, reference: str) -> Answer:
+        visible = self._controls.clock.now() - timedelta(seconds=self._options.search_lag)
+        rows = self._ledger.rows(
+            "SELECT * FROM refunds WHERE reference = ? AND created_at <= ?"
+            " ORDER BY refund_no LIMIT ?",
+            (reference, to_text(visible), _MOST_LISTED + 1),
+        )
+        document = {
+            "object": "list",
+            "data": [Refund.from_row(row).document() for row in rows[:_MOST_LISTED]],
+            "has_more": len(rows) > _MOST_LISTED,
+        }
+        return Answer.of_document(200, document, Delivery.WHOLE)
+
+    def _one_refund(self, call: Call, refund_id: str) -> Answer:
+        row = self._ledger.row("SELECT * FROM refunds WHERE refund_id = ?", (refund_id,))
+        if row is None:
+            return Answer.of_problem(Problem(404, "refund_not_found", "There is no such refund."))
+        refund = Refund.from_row(row)
+        call.payment_id, call.reference = refund.payment_id, refund.reference
+        return Answer.of_document(200, refund.document(), Delivery.WHOLE)
+
     def _one(self, call: Call, payment_id: str) -> Answer:
         row = self._ledger.row("SELECT * FROM charges WHERE payment_id = ?", (payment_id,))
         if row is None:
@@ -112,6 +145,18 @@ class LookingUp:
         call.payment_id = charge.payment_id
         call.reference = charge.reference
         return Answer.of_document(200, charge.document(), Delivery.WHOLE)
+
+
+def _reference(request: Request) -> str:
+    reference: str = request.query_params.get("reference", "")
+    if not 0 < len(reference) <= 255:  # noqa: PLR2004  as long as a payment's reference may be
+        raise Problem(
+            400,
+            "parameter_invalid",
+            "reference must be a text of 1 to 255 characters.",
+            parameter="reference",
+        )
+    return reference
 
 
 def _spoiled(behaviour: Behaviour, found: Answer) -> Answer:

@@ -9,9 +9,10 @@ from starlette.responses import Response
 from billing_shell.simulator import books
 from billing_shell.simulator.answers import hand_over
 from billing_shell.simulator.arrivals import Arrivals
-from billing_shell.simulator.behaviour import OK, Behaviour
+from billing_shell.simulator.behaviour import OK, Behaviour, behaviour_of_outcome
 from billing_shell.simulator.books import Call, Event, Operation, Refund
 from billing_shell.simulator.clocks import ArrivalClock, to_text
+from billing_shell.simulator.controls import Controls
 from billing_shell.simulator.idempotency import Booking, IdempotencyLayer, Intent
 from billing_shell.simulator.parameters import RefundParameters, read_document
 from billing_shell.simulator.problems import Problem
@@ -24,10 +25,12 @@ class RefundDeed:
         self,
         call: Call,
         parameters: RefundParameters,
+        controls: Controls,
         arrival_clock: ArrivalClock,
     ) -> None:
         self._call = call
         self._parameters = parameters
+        self._controls = controls
         self._arrival_clock = arrival_clock
 
     def fingerprint(self) -> str:
@@ -35,13 +38,18 @@ class RefundDeed:
         return self._parameters.fingerprint()
 
     def intend(self, send_no: int) -> Intent:
-        """Give the money back, whichever send this is."""
+        """Ask the script that may have been lined up for the charge."""
         del send_no
-        return Intent(OK, "token")
+        scripted = self._controls.next_outcome(self._parameters.charge)
+        if scripted is None:
+            return Intent(OK, "token")
+        outcome_no, outcome = scripted
+        return Intent(behaviour_of_outcome(outcome), "script", outcome_no)
 
     def book(self, connection: sqlite3.Connection, behaviour: Behaviour, now: datetime) -> Booking:
         """Write the refund into the ledger; raises Problem where there is not that much left."""
-        del behaviour
+        if behaviour.status == "declined":
+            raise Problem(400, "refund_refused", "The refund is refused.", parameter="charge")
         charge = books.select_charge(connection, self._parameters.charge)
         if charge is None:
             raise Problem(404, "charge_not_found", "There is no such charge.", parameter="charge")
@@ -74,11 +82,13 @@ class Refunding:
 
     def __init__(
         self,
+        controls: Controls,
         arrivals: Arrivals,
         arrival_clock: ArrivalClock,
         idempotency: IdempotencyLayer,
         hang: float,
     ) -> None:
+        self._controls = controls
         self._arrivals = arrivals
         self._arrival_clock = arrival_clock
         self._idempotency = idempotency
@@ -92,6 +102,6 @@ class Refunding:
         parameters = RefundParameters.from_document(await read_document(request))
         call.reference = parameters.reference
         call.subject = call.idempotency_key or parameters.reference
-        deed = RefundDeed(call, parameters, self._arrival_clock)
+        deed = RefundDeed(call, parameters, self._controls, self._arrival_clock)
         answer = await self._idempotency.serve(call, deed)
         return await hand_over(request, answer, self._hang)

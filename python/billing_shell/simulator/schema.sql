@@ -49,6 +49,7 @@ CREATE TABLE IF NOT EXISTS refunds (
     booked_us INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS refunds_by_payment ON refunds (payment_id);
+CREATE INDEX IF NOT EXISTS refunds_by_reference ON refunds (reference);
 
 -- The answers kept under their keys. A key that expired and was used again has several rows; the
 -- last one counts, up to and not including its expires_at.

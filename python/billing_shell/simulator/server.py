@@ -110,7 +110,7 @@ async def _application(ledger: Ledger, options: Options) -> AsyncIterator[Starle
     arrivals = Arrivals(ledger, arrival_clock, options, run_no)
     layer = IdempotencyLayer(ledger, controls, arrivals, arrival_clock, courier, options)
     charging = Charging(controls, arrivals, arrival_clock, layer, options.hang)
-    refunding = Refunding(arrivals, arrival_clock, layer, options.hang)
+    refunding = Refunding(controls, arrivals, arrival_clock, layer, options.hang)
     looking_up = LookingUp(ledger, controls, arrivals, lifecycle, options)
     control = Control(ledger, controls, lifecycle, courier)
     application = Starlette(
@@ -119,6 +119,8 @@ async def _application(ledger: Ledger, options: Options) -> AsyncIterator[Starle
             Route("/v1/charges", looking_up.search, methods=["GET"]),
             Route("/v1/charges/{payment_id}", looking_up.get, methods=["GET"]),
             Route("/v1/refunds", refunding.refund, methods=["POST"]),
+            Route("/v1/refunds", looking_up.search_refunds, methods=["GET"]),
+            Route("/v1/refunds/{refund_id}", looking_up.get_refund, methods=["GET"]),
             *control.routes(),
         ],
         exception_handlers={Problem: on_problem, HTTPException: on_http_exception},
