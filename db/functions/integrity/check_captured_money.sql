@@ -21,11 +21,17 @@ BEGIN
         SELECT
             i.customer_id, i.invoice_id,
             coalesce((
-                SELECT sum(r.amount)
-                FROM billing.payment_attempt AS a
-                INNER JOIN billing.payment_report AS r ON r.customer_id = a.customer_id AND r.attempt_id = a.attempt_id
-                WHERE a.customer_id = i.customer_id AND a.invoice_id = i.invoice_id AND a.status = 'SUCCEEDED'
-                  AND r.outcome = 'SUCCEEDED' AND r.verdict = 'APPLIED'
+                -- Once per attempt: where a success has to be confirmed, it is reported twice.
+                SELECT sum(p.amount)
+                FROM (
+                    SELECT max(r.amount) AS amount
+                    FROM billing.payment_attempt AS a
+                    INNER JOIN billing.payment_report AS r
+                        ON r.customer_id = a.customer_id AND r.attempt_id = a.attempt_id
+                    WHERE a.customer_id = i.customer_id AND a.invoice_id = i.invoice_id AND a.status = 'SUCCEEDED'
+                      AND r.outcome = 'SUCCEEDED' AND r.verdict = 'APPLIED'
+                    GROUP BY a.attempt_id
+                ) AS p
             ), 0) AS captured,
             i.amount_paid
             + coalesce((
