@@ -129,6 +129,7 @@ CREATE TABLE billing.gateway_account (
     processing_deadline interval NOT NULL DEFAULT '14 days',
     confirm_success boolean NOT NULL DEFAULT false,
     collecting_paused_at timestamptz,
+    disabled_at timestamptz,
     created_at timestamptz NOT NULL,
     CONSTRAINT gateway_account_pkey PRIMARY KEY (gateway_account_id),
     CONSTRAINT gateway_account_code_is_unique UNIQUE (code),
@@ -156,6 +157,8 @@ COMMENT ON COLUMN billing.gateway_account.processing_deadline IS 'How long bank 
 COMMENT ON COLUMN billing.gateway_account.confirm_success IS
 'True: a success counts only once a look-up confirms it, which doubles the calls.';
 COMMENT ON COLUMN billing.gateway_account.collecting_paused_at IS 'Since when an operator stopped collecting; NULL = not.';
+COMMENT ON COLUMN billing.gateway_account.disabled_at IS
+'Since when it is off because this database is a clone: nothing is sent through it and nothing asked. NULL = not.';
 COMMENT ON COLUMN billing.gateway_account.created_at IS 'Business time of creation.';
 
 CREATE TABLE billing.gateway_rate (

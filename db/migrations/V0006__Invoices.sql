@@ -36,6 +36,7 @@ CREATE TABLE billing.invoice (
     last_failed_at timestamptz,
     dunning_ends_at timestamptz,
     dunning_policy_id bigint,
+    look_up_first boolean NOT NULL DEFAULT false,
     opened_seq bigint,
     change_id bigint,
     base_invoice_id bigint,
@@ -144,6 +145,8 @@ COMMENT ON COLUMN billing.invoice.dunning_ends_at IS
 'Retries are spent; the policy ends the subscription at this time. NULL = the ladder goes on.';
 COMMENT ON COLUMN billing.invoice.dunning_policy_id IS
 'Policy of a MANUAL invoice; NULL = that of the subscription.';
+COMMENT ON COLUMN billing.invoice.look_up_first IS
+'True after a restore: its next try may have been made by the database that was lost, so it is looked up before it is sent.';
 COMMENT ON COLUMN billing.invoice.opened_seq IS
 'Event number under which a renewal issued it, kept also where its period is cut away; NULL where the log has the number.';
 COMMENT ON COLUMN billing.invoice.change_id IS 'Change that a CHANGE invoice bills.';

@@ -306,7 +306,7 @@ CREATE TYPE billing.triage AS (
     gateway_account_id integer
 );
 COMMENT ON TYPE billing.triage IS
-'Which way a due invoice goes: SEND, BUSY (its attempt is claimed or in other hands), KEY_LAPSED (only look-ups now), NEVER_SENT (a new try takes its place), CREDIT, NO_METHOD, OTHER_ACCOUNT, CARRY (below the minimum of the gateway) or PASS (its method is blocked).';
+'Which way a due invoice goes: SEND, BUSY (its attempt is claimed or in other hands), KEY_LAPSED (only look-ups now), NEVER_SENT (a new try takes its place), CREDIT, NO_METHOD, OTHER_ACCOUNT, CARRY (below the minimum of the gateway), PASS (its method is blocked) or ASK (looked up before it is sent, after a restore).';
 
 CREATE TYPE billing.due_count AS (
     interactive integer,

@@ -36,6 +36,8 @@ BEGIN
       AND i.customer_id = t.customer_id
       AND i.invoice_id = t.invoice_id;
 
+    PERFORM billing.ask_before_call(v_triage, p_as_of);
+
     v_held := billing.hold_subscriptions_of(v_triage);
     IF cardinality(v_held) > 0 THEN
         v_judgements := billing.draw_credit_before_call(v_held, p_as_of)

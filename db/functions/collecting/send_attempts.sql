@@ -12,7 +12,8 @@ AS $function$
 -- Writes:     payment_attempt, invoice
 -- Raises:     nothing of its own
 -- Idempotent: no
--- An open attempt is claimed again under a new epoch, with what was stored; else a new try is made.
+-- An open attempt is claimed again under a new epoch, with what was stored; else a new try is made. One that was to be
+-- looked up first was found nowhere, and nor can a later one be.
 DECLARE
     v_lease_until timestamptz := clock_timestamp() + p_account.request_timeout + p_account.lease_margin;
 BEGIN
@@ -42,7 +43,8 @@ BEGIN
     UPDATE billing.invoice AS i
     SET next_attempt_at = NULL,
         held_until = NULL,
-        attempt_count = a.attempt_no
+        attempt_count = a.attempt_no,
+        look_up_first = false
     FROM unnest(p_invoices) AS k
     INNER JOIN billing.payment_attempt AS a
         ON a.customer_id = k.customer_id AND a.invoice_id = k.invoice_id

@@ -26,6 +26,7 @@ AS $function$
             WHEN i.amount_due < n.amount AND i.subscription_id IS NOT NULL THEN 'CARRY'
             WHEN m.blocked_at IS NOT NULL AND i.lane = 'BACKLOG' THEN 'PASS'
             WHEN billing.is_capped(i, m.payment_method_id, m.brand, p_as_of) THEN 'PASS'
+            WHEN i.look_up_first THEN 'ASK'
             ELSE 'SEND'
         END,
         m.payment_method_id, m.gateway_account_id

@@ -43,6 +43,7 @@ BEGIN
     RETURN QUERY SELECT v.* FROM billing.check_stuck(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_card_numbers(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_guards() AS v;
+    RETURN QUERY SELECT v.* FROM billing.check_identity() AS v;
 END;
 $function$;
 

@@ -26,7 +26,7 @@ AS $function$
         coalesce(max(r.per_second) FILTER (WHERE r.operation = 'charge'), 200),
         coalesce(max(r.per_second) FILTER (WHERE r.operation = 'look_up'), 200),
         coalesce(max(r.per_second) FILTER (WHERE r.operation = 'refund'), 200),
-        billing.is_stopped('COLLECTING') OR a.collecting_paused_at IS NOT NULL
+        billing.moves_no_money(a)
     FROM billing.gateway_account AS a
     LEFT JOIN billing.gateway_rate AS r ON r.gateway_account_id = a.gateway_account_id
     GROUP BY a.gateway_account_id

@@ -24,6 +24,10 @@ BEGIN
     -- Publication knows the wall clock only (leases, retries); p_as_of is here for the sake of a uniform signature.
     PERFORM billing.require_as_of(p_as_of);
 
+    -- Its events are those of the original, which publishes them itself.
+    IF billing.is_foreign_database() THEN
+        RETURN;
+    END IF;
     v_leases := billing.take_outbox_leases(p_relay);
 
     RETURN QUERY

@@ -19,6 +19,9 @@ DECLARE
     v_account billing.gateway_account := billing.require_gateway_account(p_gateway_account);
 BEGIN
     PERFORM billing.require_limit(p_limit);
+    IF billing.is_off(v_account) THEN
+        RETURN 0;
+    END IF;
     RETURN (
         SELECT count(*)
         FROM (

@@ -21,6 +21,9 @@ DECLARE
 BEGIN
     PERFORM billing.require_limit(p_limit);
     PERFORM billing.require_text(p_worker, 'p_worker', 200);
+    IF billing.is_off(v_account) THEN
+        RETURN;
+    END IF;
     PERFORM billing.doubt_lapsed_refunds(p_limit, v_as_of);
 
     RETURN QUERY

@@ -9,7 +9,8 @@ SET search_path = ''
 AS $function$
 -- Locks:      as renew_claimed
 -- Writes:     as renew_claimed; subscription where a renewal is parked
--- Raises:     every error that is not one of the data (lock, time-out, disk, cancel): the batch is to be tried again
+-- Raises:     every error that is not one of the data (lock, time-out, disk, cancel), and SB401 a partition of the outbox
+--             was made meanwhile: the batch is to be tried again
 -- Idempotent: no
 -- One block per batch costs nothing; only a batch with a poisoned row is divided, by 16, until that row stands alone.
 DECLARE
