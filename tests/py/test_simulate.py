@@ -1,0 +1,53 @@
+"""Months of business, five seeds: books agree, every fault struck, one seed has one end."""
+
+from collections import Counter
+
+import pytest
+
+from billing_shell.simulate import SimulationOptions, SimulationReport
+from billing_shell.simulate_runs import Grounds, simulate_seeds
+from tests.py.support.servers import TestPostgres
+
+SEEDS = (1, 2, 3, 4, 5)
+OPTIONS = SimulationOptions(days=45, subscriptions=40, faults=0.15)
+
+
+@pytest.fixture(scope="module")
+def reports(postgres: TestPostgres) -> list[SimulationReport]:
+    return list(simulate_seeds(Grounds(postgres.url), OPTIONS, SEEDS))
+
+
+def test_no_book_disagrees(reports: list[SimulationReport]) -> None:
+    wrong = {r.seed: (*r.findings, *r.violations) for r in reports if not r.sound}
+    assert wrong == {}
+
+
+def test_every_fault_struck(reports: list[SimulationReport]) -> None:
+    struck: Counter[str] = Counter()
+    for report in reports:
+        struck.update(report.faults)
+    assert {name for name, count in struck.items() if count} >= {
+        "429",
+        "500_charged",
+        "500_lost",
+        "500_stored",
+        "cut",
+        "deaths_after_sending",
+        "deaths_before_sending",
+        "freezes",
+        "timeout_charged",
+        "timeout_lost",
+        "webhook_early",
+        "webhook_twice",
+        "webhooks_late",
+        "webhooks_lost",
+        "webhooks_twice",
+    }
+
+
+def test_the_same_seed_comes_to_the_same_end(
+    reports: list[SimulationReport], postgres: TestPostgres
+) -> None:
+    (again,) = simulate_seeds(Grounds(postgres.url), OPTIONS, [SEEDS[0]])
+    assert again.digest == reports[0].digest
+    assert len({report.digest for report in reports}) == len(SEEDS)
