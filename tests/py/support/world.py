@@ -49,9 +49,8 @@ class World:
             rate: calls in any second, of each operation.
         """
         self.url = url
-        self._connection = psycopg.connect(url, autocommit=True)
-        self._connection.execute("SET timezone = 'UTC'")
         self._people = 0
+        self._connection = _connect(url)
         self.value("SELECT billing_ops.mark_test_database()")
         self.set_clock(BEFORE)
         self.value(
@@ -66,6 +65,11 @@ class World:
         self.value(
             "SELECT billing_api.create_plan('BASIC', 'Basic', %s::bigint, 'USD', 'MONTH')", PRICE
         )
+
+    def reconnect(self) -> None:
+        """Connect again, after an outage."""
+        self._connection.close()
+        self._connection = _connect(self.url)
 
     def close(self) -> None:
         """Disconnect."""
@@ -97,6 +101,12 @@ class World:
         """Count rows of a table in schema billing."""
         query = f"SELECT count(*) FROM billing.{table} WHERE {condition}"  # noqa: S608
         return int(self.value(query, *parameters))
+
+
+def _connect(url: str) -> psycopg.Connection[Any]:
+    connection = psycopg.connect(url, autocommit=True)
+    connection.execute("SET timezone = 'UTC'")
+    return connection
 
 
 async def until(condition: Callable[[], bool], what: str = "") -> None:
