@@ -1,6 +1,6 @@
 -- F01, F03, and the shipped policies.
 BEGIN;
-SELECT plan(28);
+SELECT plan(29);
 
 SELECT billing_test.clock('2028-01-01T00:00:00Z');
 SELECT billing_ops.create_dunning_policy('f01', '{1 day,3 days,7 days}', 'FIRST_FAILURE', p_as_of => '2027-01-01T00:00:00Z');
@@ -167,6 +167,7 @@ SELECT is(
 SELECT billing_test.refuses('SELECT billing_worker.end_dunning(NULL)', 'SB101', 'no limit is refused');
 SELECT billing_test.refuses('SELECT billing_worker.end_dunning(1, NULL)', 'SB104', 'no time is refused');
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 
 SELECT * FROM finish();
 ROLLBACK;

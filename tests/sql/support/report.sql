@@ -144,3 +144,13 @@ AS $function$
 $function$;
 
 COMMENT ON FUNCTION billing_test.holes IS 'Numbers of events that are missing, repeated or invented; none if all is well.';
+
+CREATE FUNCTION billing_test.broken()
+RETURNS TABLE (check_name text, object text, detail text)
+LANGUAGE sql
+AS $function$
+    -- A test that stops the clock somewhere leaves things undone, which STUCK would tell.
+    SELECT v.check_name, v.object, v.detail FROM billing_ops.check_integrity() AS v WHERE v.severity = 'BROKEN';
+$function$;
+
+COMMENT ON FUNCTION billing_test.broken IS 'Promises that are broken by what the test has done; none if all is well.';

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(15);
+SELECT plan(16);
 
 SELECT billing_test.renewal_invoice();
 CREATE TEMPORARY TABLE attempt AS SELECT billing_test.start('2027-05-01T00:00:00Z') AS id;
@@ -79,6 +79,7 @@ SELECT is_empty(
     $$SELECT i.* FROM billing.invoice AS i WHERE i.status <> 'PAID' OR i.amount_paid <> 3000$$, 'every invoice is paid once'
 );
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 
 SELECT * FROM finish();
 ROLLBACK;

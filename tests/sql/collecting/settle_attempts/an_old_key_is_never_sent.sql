@@ -1,7 +1,7 @@
 -- Once 90 % of the life of a key has passed, the gateway might charge again for it. What was never executed gets a new
 -- try; what may have happened is only asked about.
 BEGIN;
-SELECT plan(20);
+SELECT plan(21);
 
 CREATE TEMPORARY TABLE scene (name text, invoice_id bigint, attempt_id bigint);
 CREATE FUNCTION pg_temp.scene(p_name text)
@@ -105,6 +105,7 @@ SELECT billing_api.cancel_subscription(i.subscription_id, p_as_of => '2027-05-01
 INNER JOIN scene AS s USING (invoice_id) WHERE s.name = 'closed';
 SELECT is(pg_temp.state('closed'), 'VOID not due ABANDONED', 'a try that waits when its invoice is voided is given up with it');
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,7 +1,7 @@
 -- The schedule of look-ups: 30 seconds, 2 minutes, then every 15 minutes; the stored request again 15 minutes after the
 -- last send, under the same key, only while less than 90 % of its life has passed and no look-up has found it.
 BEGIN;
-SELECT plan(37);
+SELECT plan(38);
 
 SELECT billing_test.renewal_invoice();
 CREATE TEMPORARY TABLE request AS
@@ -126,6 +126,7 @@ SELECT is(
     '{t,f,f}', 'a key is good for 21 hours and 36 minutes of its 24 hours'
 );
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 
 SELECT * FROM finish();
 ROLLBACK;

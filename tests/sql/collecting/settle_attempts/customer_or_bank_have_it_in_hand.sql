@@ -1,6 +1,6 @@
 -- REQUIRES_ACTION and PROCESSING fence the invoice off: no replacement, no send, no rung, no end, until there is an answer.
 BEGIN;
-SELECT plan(30);
+SELECT plan(31);
 
 CREATE TEMPORARY TABLE scene (name text, invoice_id bigint, attempt_id bigint);
 CREATE FUNCTION pg_temp.scene(p_name text, p_policy text DEFAULT 'standard')
@@ -151,6 +151,7 @@ WHERE s.name = 'confirm';
 SELECT is(pg_temp.state('confirm'), 'PAID not due failed 0 SUCCEEDED', 'the look-up confirms it');
 SELECT is((SELECT count(*) FROM billing.payment_attempt AS a WHERE a.gateway_payment_id = 'c1'), 1::bigint, 'once');
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 
 SELECT * FROM finish();
 ROLLBACK;

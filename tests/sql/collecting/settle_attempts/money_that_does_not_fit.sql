@@ -1,6 +1,6 @@
 -- More, less, another currency, another payment, too late: booked where it belongs, or laid before a person; never lost.
 BEGIN;
-SELECT plan(35);
+SELECT plan(36);
 
 SELECT billing_test.clock('2028-01-01T00:00:00Z');
 CREATE TEMPORARY TABLE scene (name text, subscription_id bigint, customer_id bigint, invoice_id bigint, attempt_id bigint);
@@ -183,6 +183,7 @@ SELECT matches(
     'InvoiceFailed SubscriptionCanceled ResourceSuspended InvoicePaid ResourceResumed$', 'and all of that is told'
 );
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,6 +1,6 @@
 -- F07, blocked methods, credit: invoices that no gateway has to be called for.
 BEGIN;
-SELECT plan(36);
+SELECT plan(37);
 
 SELECT billing_test.clock('2028-01-01T00:00:00Z');
 SELECT billing_ops.create_dunning_policy('short', '{1 day,2 days}', 'FIRST_FAILURE', p_as_of => '2027-01-01T00:00:00Z');
@@ -170,6 +170,7 @@ SELECT is(
      WHERE x.name = 'many' AND e.event_type = 'SubscriptionCanceled'), 1::bigint, 'with one event'
 );
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 SELECT is_empty(
     $$SELECT b.* FROM billing.credit_balance AS b WHERE b.balance <> (
         SELECT sum(e.amount) FROM billing.credit_entry AS e WHERE e.customer_id = b.customer_id AND e.currency = b.currency)$$,

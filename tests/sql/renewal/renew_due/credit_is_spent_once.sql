@@ -1,6 +1,6 @@
 -- Three subscriptions of one customer in one batch share one balance.
 BEGIN;
-SELECT plan(15);
+SELECT plan(16);
 
 SELECT billing_test.clock('2028-01-01T00:00:00Z');
 SELECT billing_api.create_plan('BASIC', 'Basic', 3000, 'USD', 'MONTH', p_as_of => '2027-01-01T00:00:00Z');
@@ -63,6 +63,7 @@ SELECT is(
     7::bigint, 'under the next three numbers'
 );
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 SELECT is(
     ARRAY(SELECT q.amount FROM billing_worker.start_attempts('sim', 10, 'test', '2027-05-01T00:00:00Z') AS q ORDER BY 1),
     '{1000,3000,3000}', 'gateways are asked for what remains only'

@@ -1,6 +1,6 @@
 -- B05, B06: nobody renewed for months.
 BEGIN;
-SELECT plan(20);
+SELECT plan(21);
 
 SELECT billing_test.clock('2029-01-01T00:00:00Z');
 SELECT billing_api.create_plan('BASIC', 'Basic', 3000, 'USD', 'MONTH', p_as_of => '2027-01-01T00:00:00Z');
@@ -97,6 +97,7 @@ SELECT is(
 -- The price in force is the one that the subscription has pinned, however late.
 SELECT is((SELECT array_agg(DISTINCT i.total) FROM billing.invoice AS i), '{3000}', 'nothing was merged into one invoice');
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 SELECT is(
     (SELECT count(*) FROM billing.subscription AS s WHERE s.catch_up_periods > 3), 0::bigint,
     'no transaction and no run ever held more than three'

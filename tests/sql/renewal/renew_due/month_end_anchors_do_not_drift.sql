@@ -1,6 +1,6 @@
 -- B01, B02, B03: every boundary is counted from the anchor, and every period has one invoice at the full price.
 BEGIN;
-SELECT plan(12);
+SELECT plan(13);
 
 SELECT billing_test.clock('2040-01-01T00:00:00Z');
 SELECT billing_api.create_plan('MONTHLY', 'Monthly', 3000, 'USD', 'MONTH', p_as_of => '2026-01-01T00:00:00Z');
@@ -120,6 +120,7 @@ SELECT is(
     (SELECT count(*) FROM billing.invoice), 'each invoice was announced once'
 );
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(23);
+SELECT plan(24);
 
 SELECT billing_test.clock('2028-01-01T00:00:00Z');
 SELECT billing_api.create_plan('BASIC', 'Basic', 3000, 'USD', 'MONTH', p_as_of => '2027-01-01T00:00:00Z');
@@ -91,6 +91,7 @@ SELECT is(
     'the first ladder to end ends the subscription, and all of its open invoices fail'
 );
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 
 SELECT * FROM finish();
 ROLLBACK;

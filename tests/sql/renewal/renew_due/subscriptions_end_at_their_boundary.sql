@@ -1,6 +1,6 @@
 -- B11, trial end, fixed term: effective at the boundary, whenever it is processed, and never invoiced on the way out.
 BEGIN;
-SELECT plan(22);
+SELECT plan(23);
 
 SELECT billing_test.clock('2030-01-01T00:00:00Z');
 SELECT billing_api.create_plan(p.code, p.code, p.amount, 'USD', p.unit, p_trial_days => p.trial_days, p_as_of => '2026-01-01T00:00:00Z')
@@ -110,6 +110,7 @@ SELECT row_eq(
 );
 SELECT is((SELECT sum(b.balance) FROM billing.credit_balance AS b), 100::numeric, 'and what it drew from credit is back');
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(9);
+SELECT plan(10);
 
 SELECT billing_test.clock('2028-01-01T00:00:00Z');
 SELECT billing_api.create_plan(p.code, p.code, p.amount, 'USD', 'MONTH', p_trial_days => p.trial_days, p_as_of => '2027-01-01T00:00:00Z')
@@ -45,6 +45,7 @@ SELECT results_eq(
     'with the status before and after'
 );
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 SELECT is_empty(
     $$SELECT x.name, p.kind, p.period_start FROM billing.subscription_period AS p INNER JOIN sold AS x USING (subscription_id)
       WHERE p.kind = 'BILLED' AND p.invoice_id IS NULL$$,

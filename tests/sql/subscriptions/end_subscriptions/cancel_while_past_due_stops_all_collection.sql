@@ -1,6 +1,6 @@
 -- E02, either mode.
 BEGIN;
-SELECT plan(14);
+SELECT plan(15);
 
 SELECT billing_test.clock('2028-01-01T00:00:00Z');
 SELECT billing_ops.create_dunning_policy('e02', '{1 day,7 days,14 days}', 'FIRST_FAILURE', p_as_of => '2027-01-01T00:00:00Z');
@@ -79,6 +79,7 @@ SELECT is((SELECT count(*) FROM billing.reconciliation_case), 0::bigint, 'for wh
 SELECT billing_test.report(f.id, 'SUCCEEDED', '2027-05-01T03:00:00Z', p_source => 'WEBHOOK', p_payment_id => 'late') FROM flight AS f;
 SELECT is((SELECT array_agg(f.purpose) FROM billing.refund AS f), '{LATE_PAYMENT}', 'money that came all the same is to go back');
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
+SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 
 SELECT * FROM finish();
 ROLLBACK;
