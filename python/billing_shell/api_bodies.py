@@ -221,3 +221,42 @@ class GrantCredit(Body):
     amount: BigInteger = Field(description=_MINOR_UNITS)
     currency: Text = Field(description="Currency, ISO 4217.")
     reason: Text = Field(description="Why. It is published: no personal data in it.")
+
+
+class RetryInvoice(Body):
+    """How to try again."""
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"paymentMethodId": 64})
+
+    payment_method_id: BigInteger | None = Field(
+        None, description="One of the customer's methods; null = the one that is set."
+    )
+
+
+class RefundInvoice(Body):
+    """How much goes back."""
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"amount": 1000})
+
+    amount: BigInteger | None = Field(None, description=f"{_MINOR_UNITS} null = all that is left.")
+
+
+class CreateManualInvoice(Body):
+    """An invoice over one amount, without a subscription."""
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"amount": 15000, "currency": "USD", "description": "Setup"},
+    )
+
+    amount: BigInteger = Field(description=_MINOR_UNITS)
+    currency: Text = Field(description="Currency, ISO 4217.")
+    description: Text = Field(description="Printed on the invoice.")
+    dunning_policy: Text = Field("standard", description="What follows a declined payment.")
+
+
+class NameResource(Body):
+    """Which resource."""
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"resourceRef": "default"},)
+
+    resource_ref: Text = Field(description="In the calling system's words.")

@@ -25,13 +25,14 @@ from billing_shell.errors import DatabaseError, RetryableError, translate
 
 HTTP_ROLE = "billing_http"
 
-# Whoever waits at the other end has long gone away. What the URL says goes before.
-_SESSION = {
+SESSION = {
     "statement_timeout": "10s",
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "15s",
 }
-_WAIT_SECONDS = 5.0
+"""Time-outs of a session: whoever waits for longer has gone away. What the URL says goes before."""
+WAIT_SECONDS = 5.0
+"""For a free connection."""
 _WAITING_PER_CONNECTION = 25
 _CONNECTION_LOST = "08"
 _NO_CONNECTION = "53300"
@@ -55,7 +56,7 @@ class ApiDatabase:
             kwargs={"autocommit": True},
             min_size=min(2, connections),
             max_size=connections,
-            timeout=_WAIT_SECONDS,
+            timeout=WAIT_SECONDS,
             max_waiting=_WAITING_PER_CONNECTION * connections,
             open=False,
         )
@@ -116,7 +117,8 @@ class ApiDatabase:
                         await called.execute(query, parameters)
                 except psycopg.Error:
                     # Without a key that is let in the call had no rights; say that, not which.
-                    await _let_in(opened, credentials)
+                    if opened.description is not None:
+                        await _let_in(opened, credentials)
                     raise
                 await _let_in(opened, credentials)
                 return await called.fetchall()
@@ -194,7 +196,7 @@ def _of(credentials: Credentials) -> dict[str, object]:
 
 def _conninfo(url: str) -> str:
     given = cast("str", conninfo_to_dict(url).get("options") or "")
-    ours = [f"-c {name}={value}" for name, value in _SESSION.items()]
+    ours = [f"-c {name}={value}" for name, value in SESSION.items()]
     return session_conninfo(
         make_conninfo(url, options=" ".join([*ours, given]).strip()),
         role=HTTP_ROLE,

@@ -136,7 +136,7 @@ class _Sender:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._exchange.status = message["status"]
+            self._exchange.status = int(message["status"])
             headers = list(message.get("headers", ()))
             headers += _HEADERS
             headers.append((b"x-request-id", self._exchange.request_id.encode("ascii")))

@@ -85,9 +85,11 @@ def call(function: str, arguments: Sequence[str], columns: Columns) -> LiteralSt
 
 
 def call_for_rows(function: str, arguments: Sequence[str], columns: Columns) -> LiteralString:
-    """A function that returns rows; each comes back as JSON."""
+    """A function that returns rows: each comes back as JSON, with whether it came from store."""
     return _constant(f"""
-        SELECT pg_catalog.row_to_json(a)::text
+        SELECT
+            pg_catalog.row_to_json(a)::text,
+            pg_catalog.current_setting('billing.replayed', true) = 'true'
         FROM (SELECT {_listed(columns)} FROM {function}({", ".join(arguments)}) AS r) AS a
     """)
 

@@ -5,8 +5,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, WithJsonSchema
 
-from billing_shell.api_answers import Invoice, InvoiceLine, Subscription
+from billing_shell.api_answers import Subscription
 from billing_shell.api_fields import Answer, BigInteger, Flag, Instant, Integer, Text
+from billing_shell.api_invoice_answers import Invoice, InvoiceLine
 
 # Sums of 64-bit numbers have more digits than those.
 _Sum = Annotated[Decimal, WithJsonSchema({"type": "integer"})]

@@ -24,6 +24,7 @@ GRACE_SECONDS = 20
 """At the end, for requests that run."""
 
 _MOST_CONNECTIONS = 2000
+_END_OF_HEAD = b"\r\n\r\n"
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -35,7 +36,7 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as uvicorn has it
         super().__init__(*arguments, **options)
-        self._head_bytes = 0
+        self._head_bytes, self._tail = 0, b""
         self._in_body = False
         self._head_deadline: asyncio.TimerHandle | None = None
         self._read_deadline: asyncio.TimerHandle | None = None
@@ -56,8 +57,7 @@ class ImpatientProtocol(HttpToolsProtocol):
         if not self._in_body:
             if self._head_deadline is None:
                 self._expect_head()
-            self._head_bytes += len(data)
-            if self._head_bytes > LARGEST_HEAD and not self._holds_end_of_head(data):
+            if self._grows_too_large(data):
                 self.transport.write(_TOO_LARGE)
                 self.transport.close()
                 return
@@ -66,7 +66,7 @@ class ImpatientProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """It is known what is wanted."""
         self._in_body = True
-        self._head_bytes = 0
+        self._head_bytes, self._tail = 0, b""
         self._cancel(self._head_deadline)
         self._head_deadline = None
         super().on_headers_complete()
@@ -91,9 +91,12 @@ class ImpatientProtocol(HttpToolsProtocol):
     def _expect_head(self) -> None:
         self._head_deadline = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
-    def _holds_end_of_head(self, data: bytes) -> bool:
-        """A large body may come along with its head: that is no large head."""
-        return len(data) < LARGEST_HEAD and b"\r\n\r\n" in data
+    def _grows_too_large(self, data: bytes) -> bool:
+        """Whether the head does; a large body that comes along with it does not count."""
+        end = (self._tail + data).find(_END_OF_HEAD)
+        self._head_bytes += len(data) if end < 0 else end
+        self._tail = (self._tail + data)[1 - len(_END_OF_HEAD) :]
+        return self._head_bytes > LARGEST_HEAD
 
     @staticmethod
     def _cancel(timer: asyncio.TimerHandle | None) -> None:

@@ -131,9 +131,7 @@ class Call(_Function):
             if body is None
             else _json(body, status, version)
         )
-        if replayed:
-            response.headers[REPLAYED_HEADER] = "true"
-        return response
+        return _marked(response, replayed=replayed)
 
 
 class RowsCall(_Function):
@@ -146,7 +144,8 @@ class RowsCall(_Function):
     def respond(self, rows: Sequence[Row], arguments: Arguments, status: int) -> Response:
         """As `Shape.respond`."""
         del arguments
-        return _json(f'{{"data":[{",".join(body for (body,) in rows)}]}}', status)
+        response = _json(f'{{"data":[{",".join(body for body, _ in rows)}]}}', status)
+        return _marked(response, replayed=any(replayed for _, replayed in rows))
 
 
 class ValueCall(_Function):
@@ -284,6 +283,12 @@ def _json(body: str, status: int, version: int | None = None) -> Response:
     response = Response(body, status_code=status, media_type="application/json")
     if version is not None:
         response.headers["ETag"] = f'"{version}"'
+    return response
+
+
+def _marked(response: Response, *, replayed: bool) -> Response:
+    if replayed:
+        response.headers[REPLAYED_HEADER] = "true"
     return response
 
 
