@@ -204,7 +204,7 @@ class Dispatcher:
             if usable:
                 return
             ticket.renew()
-            self._waiting[ticket.claim.lane].append(ticket)
+            self._waiting[ticket.claim.lane].appendleft(ticket)
 
     def _turn_away(self, condition: Callable[[_Ticket], bool], reason: str) -> None:
         turned_away = 0
