@@ -38,7 +38,13 @@ class World:
     """Drives the database as an operator, and reads all of it."""
 
     def __init__(
-        self, url: str, *, request_timeout: float = 30, lease_margin: float = 60, rate: int = 200
+        self,
+        url: str,
+        *,
+        request_timeout: float = 30,
+        lease_margin: float = 60,
+        rate: int = 200,
+        shard: int = 0,
     ) -> None:
         """Make it, with nobody in it.
 
@@ -47,11 +53,13 @@ class World:
             request_timeout: seconds, of the gateway account.
             lease_margin: seconds, of the gateway account.
             rate: calls in any second, of each operation.
+            shard: its number.
         """
         self.url = url
         self._people = 0
         self._connection = _connect(url)
         self.value("SELECT billing_ops.mark_test_database()")
+        self.value("SELECT billing_ops.set_shard(%s)", shard)
         self.set_clock(BEFORE)
         self.value(
             "SELECT billing_ops.create_gateway_account(p_code => %s, p_adapter => 'simulated',"
