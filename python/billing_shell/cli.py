@@ -388,6 +388,52 @@ def doctor(
 
 
 @app.command()
+def reconcile(
+    *,
+    gateway_report: Annotated[
+        Path,
+        typer.Option(
+            help="CSV: kind (charge or refund), gateway_id, reference, amount, currency.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ],
+    since: Annotated[datetime, typer.Option("--from", help="Start of what it covers, UTC.")],
+    until: Annotated[datetime, typer.Option("--to", help="End of what it covers, exclusive, UTC.")],
+    account: Annotated[str | None, typer.Option(help="Gateway account.")] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare what a gateway has settled with what the database knows, in both directions.
+
+    Each difference becomes a case for billing_ops.resolve_case; exit code 1 if there is one.
+    """
+    from billing_shell.settlement_report import ReportError, compare
+
+    settings = _settings()
+    with _reported(as_json=as_json), _database(settings, data_dir) as url:
+        try:
+            found = compare(
+                url,
+                account or settings.gateway_account,
+                gateway_report,
+                since.replace(tzinfo=UTC),
+                until.replace(tzinfo=UTC),
+            )
+        except ReportError as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(Exit.USAGE) from error
+    if as_json:
+        _print_json({"differences": [dataclasses.asdict(difference) for difference in found]})
+    else:
+        for difference in found:
+            typer.echo(difference.line())
+        typer.echo(f"{len(found)} differences")
+    if found:
+        raise typer.Exit(Exit.FAILED)
+
+
+@app.command()
 def simulate(
     *,
     seed: Annotated[int, typer.Option(help="Makes customers, faults and deaths.")] = 1,

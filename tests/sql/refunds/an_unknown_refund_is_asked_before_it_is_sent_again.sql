@@ -14,15 +14,15 @@ AS $function$
     FROM billing.refund AS f WHERE f.refund_id = p_refund_id;
 $function$;
 
-SELECT is((SELECT q.send_no FROM billing_worker.start_refunds('sim', 10, 'w') AS q), 1, 'sent');
+SELECT is((SELECT q.send_no FROM billing_worker.start_refunds('sim', 10, 'w')), 1, 'sent');
 SELECT is(
     (SELECT s.refund_status FROM billing_test.settle_refund(64, 'NOT_ATTEMPTED', p_code => 'rate_limited') AS s),
     'REQUESTED', 'a 429 is no refusal'
 );
 SELECT is(pg_temp.state(64), 'REQUESTED send 00:00:00 ask', 'it goes back into the queue');
-SELECT is((SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w') AS q), 0::bigint, 'and waits');
+SELECT is((SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w')), 0::bigint, 'and waits');
 UPDATE billing.refund SET held_until = clock_timestamp() - interval '1 second';
-SELECT is((SELECT q.send_no FROM billing_worker.start_refunds('sim', 10, 'w') AS q), 2, 'sent again');
+SELECT is((SELECT q.send_no FROM billing_worker.start_refunds('sim', 10, 'w')), 2, 'sent again');
 SELECT is(
     (SELECT s.verdict FROM billing_test.settle_refund(64, 'UNKNOWN', p_epoch_off => -1) AS s),
     'STALE', 'an older claim has nothing to say'
@@ -30,10 +30,10 @@ SELECT is(
 SELECT is((SELECT s.refund_status FROM billing_test.settle_refund(64, 'UNKNOWN') AS s), 'UNKNOWN', 'a time-out');
 SELECT is(pg_temp.state(64), 'UNKNOWN send 00:15:00 ask 00:00:30', 'asked after 30 s, sent again after 15 min');
 SELECT is(
-    (SELECT count(*) FROM billing_worker.refunds_to_look_up('sim', 10, '2027-05-01 00:00:29Z') AS q), 0::bigint, 'not before'
+    (SELECT count(*) FROM billing_worker.refunds_to_look_up('sim', 10, '2027-05-01 00:00:29Z')), 0::bigint, 'not before'
 );
 SELECT is(
-    (SELECT count(*) FROM billing_worker.refunds_to_look_up('sim', 10, '2027-05-01 00:00:30Z') AS q), 1::bigint, 'asked'
+    (SELECT count(*) FROM billing_worker.refunds_to_look_up('sim', 10, '2027-05-01 00:00:30Z')), 1::bigint, 'asked'
 );
 SELECT is(
     (SELECT s.refund_status FROM billing_test.settle_refund(64, 'NOT_FOUND', '2027-05-01 00:00:30Z', p_source => 'LOOKUP') AS s),
@@ -41,19 +41,19 @@ SELECT is(
 );
 SELECT is(pg_temp.state(64), 'UNKNOWN send 00:15:00 ask 00:02:30', 'asked again');
 SELECT is(
-    (SELECT q.idempotency_key LIKE '%-refund-1' FROM billing_worker.start_refunds('sim', 10, 'w', '2027-05-01 00:15:00Z') AS q),
+    (SELECT q.idempotency_key LIKE '%-refund-1' FROM billing_worker.start_refunds('sim', 10, 'w', '2027-05-01 00:15:00Z')),
     true, 'the same request with the same key'
 );
 -- The worker dies.
 UPDATE billing.refund SET lease_until = clock_timestamp() - interval '1 second';
 SELECT is(
-    (SELECT count(*) FROM billing_worker.refunds_to_look_up('sim', 10, '2027-05-01 00:20:00Z') AS q),
+    (SELECT count(*) FROM billing_worker.refunds_to_look_up('sim', 10, '2027-05-01 00:20:00Z')),
     1::bigint, 'a lapsed claim is asked about'
 );
 -- The webhook overtakes the answer, between two refunds of one amount.
 SELECT billing_api.refund_invoice(64, 98, 'b', '2027-05-01 00:20:00Z');
 SELECT is(
-    (SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w', '2027-05-01 00:20:00Z') AS q),
+    (SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w', '2027-05-01 00:20:00Z')),
     1::bigint, 'a second one of the same amount is sent'
 );
 SELECT billing_worker.receive_webhook('sim', 'e1', 'refund.succeeded', jsonb_build_object(
@@ -79,14 +79,14 @@ SELECT is(
     (SELECT w.status FROM billing.webhook_event AS w WHERE w.event_id = 'e3'),
     'UNMATCHED', 'made at the gateway itself, it matches nothing'
 );
-SELECT is((SELECT count(*) FROM billing.refund AS f), 2::bigint, 'one row per refund at the gateway');
+SELECT is((SELECT count(*) FROM billing.refund), 2::bigint, 'one row per refund at the gateway');
 
 -- Past the life of the key it is only asked about, and after three rounds a person decides.
 SELECT billing_api.refund_invoice(64, 5, 'c', '2027-05-02Z');
 SELECT billing_worker.start_refunds('sim', 10, 'w', '2027-05-02Z');
 SELECT billing_test.settle_refund(192, 'UNKNOWN', '2027-05-02Z');
 SELECT is(
-    (SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w', '2027-05-03Z') AS q), 0::bigint, 'a lapsed key is not sent'
+    (SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w', '2027-05-03Z')), 0::bigint, 'a lapsed key is not sent'
 );
 SELECT billing_worker.refunds_to_look_up('sim', 10, '2027-05-03Z');
 SELECT billing_test.settle_refund(192, 'NOT_FOUND', '2027-05-03Z', p_source => 'LOOKUP');

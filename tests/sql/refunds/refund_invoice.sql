@@ -30,10 +30,10 @@ SELECT billing_test.refuses($$SELECT billing_api.refund_invoice(64, 0, 'd')$$, '
 
 -- Sent, answered, told.
 SELECT is(
-    (SELECT array_agg(q.amount ORDER BY q.refund_id) FROM billing_worker.start_refunds('sim', 10, 'w') AS q),
+    (SELECT array_agg(q.amount ORDER BY q.refund_id) FROM billing_worker.start_refunds('sim', 10, 'w')),
     '{2999,1}', 'both are sent'
 );
-SELECT is((SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w') AS q), 0::bigint, 'once');
+SELECT is((SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w')), 0::bigint, 'once');
 SELECT is((SELECT s.verdict FROM billing_test.settle_refund(64, 'SUCCEEDED') AS s), 'APPLIED', 'the money went');
 SELECT is(
     (SELECT s.verdict FROM billing_test.settle_refund(64, 'SUCCEEDED', p_source => 'WEBHOOK') AS s),
