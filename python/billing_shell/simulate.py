@@ -326,6 +326,8 @@ class _Simulation:
         ledger = self._directory / "gateway.sqlite"
         figures, findings = compare_money(self._owner, ledger)
         events, disorder = compare_events(self._owner)
+        if counts_parked := engine.counts["parked"]:
+            findings.append(f"{counts_parked} renewals failed on their data and were set aside")
         deaths = {
             name: engine.counts.pop(name)
             for name in list(engine.counts)

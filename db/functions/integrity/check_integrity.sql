@@ -28,6 +28,7 @@ BEGIN
     RETURN QUERY SELECT v.* FROM billing.check_line_amounts(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_open_attempts(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_late_sends(v_customers) AS v;
+    RETURN QUERY SELECT v.* FROM billing.check_stale_claims(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_captured_money(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_refunds(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_credit_ledger(v_customers) AS v;

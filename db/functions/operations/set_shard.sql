@@ -24,14 +24,14 @@ BEGIN
             HINT = 'Ids that were given name the shard that gave them. Take a new database.';
     END IF;
 
-    -- DDL goes sequence by sequence. The number is a bigint, for which DDL has no quoted form.
+    -- DDL goes sequence by sequence. A regclass comes out quoted; a bigint has no quoted form in DDL.
     FOR v_sequence IN
-        SELECT q.sequencename, (coalesce(q.last_value, 0) / 64 + 1) * 64 + p_shard AS next_value
+        SELECT format('billing.%I', q.sequencename)::regclass AS sequence, (coalesce(q.last_value, 0) / 64 + 1) * 64 + p_shard AS next_value
         FROM pg_catalog.pg_sequences AS q
         WHERE q.schemaname = 'billing' AND q.increment_by = 64
         ORDER BY q.sequencename
     LOOP
-        EXECUTE format('ALTER SEQUENCE billing.%1$I START WITH %2$s RESTART', v_sequence.sequencename, v_sequence.next_value);
+        EXECUTE format('ALTER SEQUENCE %1$s START WITH %2$s RESTART', v_sequence.sequence, v_sequence.next_value);
     END LOOP;
     RETURN QUERY UPDATE billing.database_identity AS d SET shard = p_shard::smallint RETURNING d.*;
 END;
