@@ -21,38 +21,17 @@ from tests.py.support.door import (
     RunningDoor,
     Shop,
     bearer,
-    open_shop,
     running_door,
     value,
 )
-from tests.py.support.servers import TestPostgres
 
 PROBLEM = "application/problem+json"
 
 
-@pytest.fixture
-def shop(database_url: str) -> Shop:
-    return open_shop(database_url)
-
-
-@pytest.fixture
-def door(shop: Shop) -> Iterator[RunningDoor]:
-    with running_door(shop.url) as running:
-        yield running
-
-
 @pytest.fixture(scope="module")
-def looked_at(postgres: TestPostgres, template_database: str) -> Iterator[RunningDoor]:
-    """A door of all tests that change nothing."""
-    with postgres.database(template=template_database) as name:
-        shop = open_shop(postgres.database_url(name))
-        with running_door(shop.url) as running:
-            yield running
-
-
-@pytest.fixture(scope="module")
-def looker(looked_at: RunningDoor) -> Iterator[httpx.Client]:
-    with looked_at.client() as opened:
+def looker(shared_door: RunningDoor) -> Iterator[httpx.Client]:
+    """A client of those tests that change nothing."""
+    with shared_door.client() as opened:
         yield opened
 
 
@@ -323,9 +302,9 @@ def test_an_address_that_is_none_is_refused(
     assert refused.json()["status"] == status
 
 
-def test_every_answer_forbids_to_guess_frame_and_keep_it(looked_at: RunningDoor) -> None:
+def test_every_answer_forbids_to_guess_frame_and_keep_it(shared_door: RunningDoor) -> None:
     for path in ("/healthz", "/subscriptions/64", "/nowhere", "/openapi.json"):
-        headers = httpx.get(looked_at.url + path).headers
+        headers = httpx.get(shared_door.url + path).headers
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Cache-Control"] == "no-store"
         assert "default-src 'none'" in headers["Content-Security-Policy"]
@@ -366,9 +345,9 @@ def test_a_requests_id_stands_in_answer_log_and_lifecycle(
 
 
 @pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a\tb", "ü", "<script>"])
-def test_an_id_that_could_do_harm_is_replaced(looked_at: RunningDoor, given: str) -> None:
+def test_an_id_that_could_do_harm_is_replaced(shared_door: RunningDoor, given: str) -> None:
     headers = [(b"X-Request-Id", given.encode("latin-1"))]
-    answer = httpx.get(f"{looked_at.url}/healthz", headers=headers)
+    answer = httpx.get(f"{shared_door.url}/healthz", headers=headers)
     assert re.fullmatch("[0-9a-f]{32}", answer.headers["X-Request-Id"])
 
 

@@ -123,7 +123,7 @@ def _serve(running: uvicorn.Server, listener: socket.socket, started: threading.
 
 @dataclass(frozen=True)
 class Shop:
-    """Ids of what is there: two customers, each with a method, and a paid subscription on it.
+    """Ids of what is there: two customers, each with a method, a paid subscription, a checkout.
 
     Attributes:
         url: its database, as the superuser.
@@ -150,6 +150,8 @@ def open_shop(url: str) -> Shop:
                 "SELECT billing_api.create_plan(%s, 'Pro', %s, 'USD', 'MONTH')", (code, amount)
             )
         mine, theirs = (_customer(connection, name) for name in ("mine", "theirs"))
+        for things in (mine, theirs):
+            things["open_invoice_id"] = _open_invoice(connection, things["customer_id"])
     return Shop(url, mine, theirs)
 
 
@@ -175,6 +177,20 @@ def _customer(connection: psycopg.Connection, name: str) -> dict[str, Any]:
         assert row is not None
         found[column] = row[0]
     return found
+
+
+def _open_invoice(connection: psycopg.Connection, customer: int) -> Any:  # noqa: ANN401
+    """Of a checkout on another resource."""
+    checkout = _value(
+        connection,
+        "SELECT billing_test.subscription(%s, 'PRO_MONTHLY', 'second', 'PAY_FIRST')",
+        customer,
+    )
+    return _value(
+        connection,
+        "SELECT invoice_id FROM billing_api.invoice WHERE subscription_id = %s",
+        checkout,
+    )
 
 
 def _value(connection: psycopg.Connection, query: str, *parameters: object) -> Any:  # noqa: ANN401
