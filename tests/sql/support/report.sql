@@ -116,7 +116,7 @@ CREATE FUNCTION billing_test.holes()
 RETURNS TABLE (subscription_id bigint, problem text)
 LANGUAGE sql
 AS $function$
-    -- Log and timeline together hold every number once, from 1 to event_seq; the outbox repeats none and invents none.
+    -- Log, timeline and invoices together hold every number, from 1 to event_seq; the outbox repeats none and invents none.
     SELECT s.subscription_id, format('number %s is missing', n.seq)
     FROM billing.subscription AS s
     CROSS JOIN LATERAL generate_series(1, s.event_seq) AS n (seq)
@@ -127,6 +127,10 @@ AS $function$
     AND NOT EXISTS (
         SELECT FROM billing.subscription_period AS p
         WHERE p.customer_id = s.customer_id AND p.subscription_id = s.subscription_id AND p.opened_seq = n.seq
+    )
+    AND NOT EXISTS (
+        SELECT FROM billing.invoice AS i
+        WHERE i.customer_id = s.customer_id AND i.subscription_id = s.subscription_id AND i.opened_seq = n.seq
     )
     UNION ALL
     SELECT s.subscription_id, format('event %s is beyond event_seq %s', max(e.event_seq), s.event_seq)
