@@ -14,7 +14,7 @@ AS $function$
 -- Told as an event of the last subscription of the resource, so that it stands in order with its others.
 DECLARE
     c_event_type CONSTANT text := CASE WHEN p_suspend THEN 'ResourceSuspended' ELSE 'ResourceResumed' END;
-    c_detail CONSTANT jsonb := '{"by": "admin"}';
+    c_detail CONSTANT jsonb := jsonb_build_object('by', 'admin');
     v_subscription billing.subscription;
 BEGIN
     SELECT s.*

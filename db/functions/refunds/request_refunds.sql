@@ -19,7 +19,7 @@ DECLARE
     v_attempt billing.payment_attempt;
     v_left bigint := p_amount;
     v_part bigint;
-    v_refund_ids bigint[] := '{}';
+    v_refund_ids bigint[] := ARRAY[]::bigint[];
 BEGIN
     FOR v_attempt IN
         SELECT a.*

@@ -14,7 +14,7 @@ AS $function$
     FROM billing.refund AS f WHERE f.refund_id = p_refund_id;
 $function$;
 
-SELECT is((SELECT q.send_no FROM billing_worker.start_refunds('sim', 10, 'w')), 1, 'sent');
+SELECT is((SELECT q.send_no FROM billing_worker.start_refunds('sim', 10, 'w') AS q), 1, 'sent');
 SELECT is(
     (SELECT s.refund_status FROM billing_test.settle_refund(64, 'NOT_ATTEMPTED', p_code => 'rate_limited') AS s),
     'REQUESTED', 'a 429 is no refusal'
@@ -22,7 +22,7 @@ SELECT is(
 SELECT is(pg_temp.state(64), 'REQUESTED send 00:00:00 ask', 'it goes back into the queue');
 SELECT is((SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w')), 0::bigint, 'and waits');
 UPDATE billing.refund SET held_until = clock_timestamp() - interval '1 second';
-SELECT is((SELECT q.send_no FROM billing_worker.start_refunds('sim', 10, 'w')), 2, 'sent again');
+SELECT is((SELECT q.send_no FROM billing_worker.start_refunds('sim', 10, 'w') AS q), 2, 'sent again');
 SELECT is(
     (SELECT s.verdict FROM billing_test.settle_refund(64, 'UNKNOWN', p_epoch_off => -1) AS s),
     'STALE', 'an older claim has nothing to say'
@@ -41,7 +41,7 @@ SELECT is(
 );
 SELECT is(pg_temp.state(64), 'UNKNOWN send 00:15:00 ask 00:02:30', 'asked again');
 SELECT is(
-    (SELECT q.idempotency_key LIKE '%-refund-1' FROM billing_worker.start_refunds('sim', 10, 'w', '2027-05-01 00:15:00Z')),
+    (SELECT q.idempotency_key LIKE '%-refund-1' FROM billing_worker.start_refunds('sim', 10, 'w', '2027-05-01 00:15:00Z') AS q),
     true, 'the same request with the same key'
 );
 -- The worker dies.

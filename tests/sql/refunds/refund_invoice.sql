@@ -30,7 +30,7 @@ SELECT billing_test.refuses($$SELECT billing_api.refund_invoice(64, 0, 'd')$$, '
 
 -- Sent, answered, told.
 SELECT is(
-    (SELECT array_agg(q.amount ORDER BY q.refund_id) FROM billing_worker.start_refunds('sim', 10, 'w')),
+    (SELECT array_agg(q.amount ORDER BY q.refund_id) FROM billing_worker.start_refunds('sim', 10, 'w') AS q),
     '{2999,1}', 'both are sent'
 );
 SELECT is((SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w')), 0::bigint, 'once');
