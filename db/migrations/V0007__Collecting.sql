@@ -20,6 +20,7 @@ CREATE TABLE billing.payment_attempt (
     payment_method_id bigint,
     payment_method_token text,
     description text NOT NULL,
+    gateway_intent_id text,
     gateway_payment_id text,
     captured_amount bigint,
     booked_amount bigint,
@@ -95,6 +96,8 @@ COMMENT ON COLUMN billing.payment_attempt.gateway_account_id IS 'Gateway account
 COMMENT ON COLUMN billing.payment_attempt.payment_method_id IS 'Payment method; NULL where there was none.';
 COMMENT ON COLUMN billing.payment_attempt.payment_method_token IS 'Token sent.';
 COMMENT ON COLUMN billing.payment_attempt.description IS 'Text sent.';
+COMMENT ON COLUMN billing.payment_attempt.gateway_intent_id IS
+'Intent of an earlier try that this one confirms again; NULL where it makes one, or where the gateway has none.';
 COMMENT ON COLUMN billing.payment_attempt.gateway_payment_id IS 'Payment at the gateway, once known; unique per account.';
 COMMENT ON COLUMN billing.payment_attempt.captured_amount IS
 'What moved, as the gateway said, in minor units; NULL unless SUCCEEDED.';
@@ -132,8 +135,9 @@ BEGIN
     IF (new.invoice_id, new.attempt_no, new.amount, new.currency, new.idempotency_key, new.description, new.started_at)
         IS DISTINCT FROM
         (old.invoice_id, old.attempt_no, old.amount, old.currency, old.idempotency_key, old.description, old.started_at)
-        OR (new.payment_method_id, new.payment_method_token, new.gateway_account_id)
-        IS DISTINCT FROM (old.payment_method_id, old.payment_method_token, old.gateway_account_id)
+        OR (new.payment_method_id, new.payment_method_token, new.gateway_account_id, new.gateway_intent_id)
+        IS DISTINCT FROM
+        (old.payment_method_id, old.payment_method_token, old.gateway_account_id, old.gateway_intent_id)
     THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB901',
@@ -161,6 +165,7 @@ FOR EACH ROW WHEN (
     OR old.payment_method_id IS DISTINCT FROM new.payment_method_id
     OR old.payment_method_token IS DISTINCT FROM new.payment_method_token
     OR old.gateway_account_id IS DISTINCT FROM new.gateway_account_id
+    OR old.gateway_intent_id IS DISTINCT FROM new.gateway_intent_id
 )
 EXECUTE FUNCTION billing.guard_attempt();
 CREATE TRIGGER attempt_is_never_deleted BEFORE DELETE ON billing.payment_attempt

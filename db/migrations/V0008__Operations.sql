@@ -158,10 +158,19 @@ CREATE TYPE billing.charge_request AS (
     lane text,
     gateway_account text,
     gateway_payment_id text,
-    send_no integer
+    send_no integer,
+    gateway_intent_id text,
+    previous_payment_id text
 );
 COMMENT ON TYPE billing.charge_request IS
-'What the shell sends to, or asks of, a gateway. amount in minor units; idempotency_key is also our reference there.';
+'What the shell sends to, or asks of, a gateway. amount in minor units; idempotency_key is also our reference there. gateway_intent_id where an earlier try made the intent that this one confirms, with the last payment under it that is known.';
+
+CREATE TYPE billing.attempt_intent AS (
+    customer_id bigint,
+    attempt_id bigint,
+    gateway_intent_id text
+);
+COMMENT ON TYPE billing.attempt_intent IS 'The intent that an attempt has made at a gateway, for the later tries of its invoice.';
 
 CREATE TYPE billing.charge_result AS (
     customer_id bigint,

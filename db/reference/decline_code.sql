@@ -22,6 +22,25 @@ INSERT INTO billing.decline_code (adapter, code, class) VALUES
 ('*', 'unknown_token', 'HARD'),
 ('*', 'authentication_required', 'CUSTOMER'),
 ('*', 'expired_card', 'CUSTOMER'),
-('*', 'incorrect_cvc', 'CUSTOMER')
+('*', 'incorrect_cvc', 'CUSTOMER'),
+-- Stripe: what its advice says goes before what the issuer says.
+('stripe', 'do_not_try_again', 'HARD'),
+('stripe', 'confirm_card_data', 'CUSTOMER'),
+('stripe', 'card_not_supported', 'HARD'),
+('stripe', 'currency_not_supported', 'HARD'),
+('stripe', 'invalid_expiry_month', 'CUSTOMER'),
+('stripe', 'invalid_expiry_year', 'CUSTOMER'),
+('stripe', 'incorrect_number', 'HARD'),
+('stripe', 'incorrect_zip', 'CUSTOMER'),
+('stripe', 'merchant_blacklist', 'HARD'),
+('stripe', 'no_action_taken', 'SOFT'),
+('stripe', 'not_permitted', 'HARD'),
+('stripe', 'security_violation', 'HARD'),
+('stripe', 'stop_payment_order', 'HARD'),
+('stripe', 'transaction_not_allowed', 'HARD'),
+('stripe', 'resource_missing', 'HARD'),
+('stripe', 'payment_method_unactivated', 'HARD'),
+('stripe', 'payment_method_unexpected_state', 'HARD'),
+('stripe', 'mandate_invalid', 'HARD')
 ON CONFLICT (adapter, code) DO UPDATE SET class = excluded.class
 WHERE billing.decline_code.class <> excluded.class;

@@ -58,6 +58,10 @@ class ChargeRequest:
     gateway_account: str
     gateway_payment_id: str | None
     send_no: int
+    gateway_intent_id: str | None = None
+    """Intent of an earlier try, to be confirmed again; None where this try makes one."""
+    previous_payment_id: str | None = None
+    """The last payment under that intent that is known: one after it is this try's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,8 @@ class ChargeResult:
     retry_after: Decimal | None
     action_expires_at: datetime | None
     source: str
+    gateway_intent_id: str | None = None
+    """What this try has made or confirmed, at gateways where one such thing has several tries."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ COUNT_DUE_INVOICES: LiteralString = """
 START_ATTEMPTS: LiteralString = """
     SELECT
         customer_id, attempt_id, claim_epoch, idempotency_key, amount, currency,
-        payment_method_token, description, lane, gateway_account, gateway_payment_id, send_no
+        payment_method_token, description, lane, gateway_account, gateway_payment_id, send_no,
+        gateway_intent_id, previous_payment_id
     FROM billing_worker.start_attempts(
         p_gateway_account => %(account)s, p_limit => %(limit)s, p_worker => %(worker)s
     )
@@ -44,7 +45,8 @@ START_ATTEMPTS: LiteralString = """
 ATTEMPTS_TO_LOOK_UP: LiteralString = """
     SELECT
         customer_id, attempt_id, claim_epoch, idempotency_key, amount, currency,
-        payment_method_token, description, lane, gateway_account, gateway_payment_id, send_no
+        payment_method_token, description, lane, gateway_account, gateway_payment_id, send_no,
+        gateway_intent_id, previous_payment_id
     FROM billing_worker.attempts_to_look_up(
         p_gateway_account => %(account)s, p_limit => %(limit)s, p_worker => %(worker)s
     )
@@ -52,6 +54,14 @@ ATTEMPTS_TO_LOOK_UP: LiteralString = """
 SETTLE_ATTEMPTS: LiteralString = """
     SELECT customer_id, attempt_id, outcome, verdict, attempt_status
     FROM billing_worker.settle_attempts(p_results => %(results)s::billing.charge_result[])
+"""
+
+KEEP_INTENTS: LiteralString = """
+    SELECT billing_worker.keep_intents(ARRAY(
+        SELECT ROW(i.customer_id, i.attempt_id, i.gateway_intent_id)::billing.attempt_intent
+        FROM unnest(%(customers)s::bigint[], %(attempts)s::bigint[], %(intents)s::text[])
+            AS i (customer_id, attempt_id, gateway_intent_id)
+    ))
 """
 
 COUNT_DUE_REFUNDS: LiteralString = """

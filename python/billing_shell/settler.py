@@ -132,7 +132,25 @@ class Settler:
                 for result in self._delays.keys() & set(results) if self._delays else ():
                     del self._delays[result]
                 self._note(settlements)
+                await self._keep_intents(results)
                 return
+
+    async def _keep_intents(self, results: Sequence[ChargeResult]) -> None:
+        """Keeps what later tries confirm again; without it, they make a new one."""
+        found = [result for result in results if result.gateway_intent_id is not None]
+        if not found:
+            return
+        try:
+            await self._database.value(
+                queries.KEEP_INTENTS,
+                {
+                    "customers": [result.customer_id for result in found],
+                    "attempts": [result.attempt_id for result in found],
+                    "intents": [result.gateway_intent_id for result in found],
+                },
+            )
+        except DatabaseError as error:
+            _log.warning("intents_not_kept", code=error.code, error=error.message)
 
     async def _divide(self, results: Sequence[ChargeResult]) -> None:
         middle = len(results) // 2

@@ -36,7 +36,6 @@ from urllib.parse import quote
 
 import httpx
 
-from billing_shell import crashpoints
 from billing_shell.connection_lanes import ConnectionLanes
 from billing_shell.gateway import (
     ChargeRequest,
@@ -50,6 +49,7 @@ from billing_shell.gateway import (
     WebhookEvent,
     open_gate,
 )
+from billing_shell.passage import Passage
 from billing_shell.simulated_answers import (
     CURRENCY,
     KEY,
@@ -87,26 +87,6 @@ _OUTCOME_OF_STATUS = {
     "processing": Outcome.PROCESSING,
 }
 _RANK = (Outcome.REQUIRES_ACTION, Outcome.PROCESSING, Outcome.DECLINED, Outcome.SUCCEEDED)
-
-
-class _Passage:
-    """Leads one request through its gate, told by the transport how far it is.
-
-    The limit begins anew behind the gate: what came before was not the gateway's time.
-    """
-
-    def __init__(self, gate: Gate, limit: asyncio.Timeout, seconds: float) -> None:
-        self._gate = gate
-        self._limit = limit
-        self._seconds = seconds
-
-    async def __call__(self, event: str, _info: object) -> None:
-        if event == "http11.send_request_headers.started":
-            self._limit.reschedule(None)
-            await self._gate()
-            self._limit.reschedule(asyncio.get_running_loop().time() + self._seconds)
-        elif event == "http11.send_request_body.complete":
-            crashpoints.reach("request_sent")
 
 
 class SimulatedGateway:
@@ -202,7 +182,7 @@ class SimulatedGateway:
     ) -> Answer | Finding:
         try:
             async with asyncio.timeout(timeout) as limit:
-                request.extensions["trace"] = _Passage(gate, limit, timeout)
+                request.extensions["trace"] = Passage(gate, limit, timeout)
                 return await self._send(request)
         except (httpx.ConnectError, httpx.ConnectTimeout):
             return Finding(Outcome.NOT_ATTEMPTED, "connection_refused")

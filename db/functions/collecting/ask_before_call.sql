@@ -15,12 +15,12 @@ AS $function$
 BEGIN
     INSERT INTO billing.payment_attempt (
         customer_id, invoice_id, attempt_no, status, amount, currency, idempotency_key, gateway_account_id,
-        payment_method_id, payment_method_token, description, claim_epoch, next_lookup_at, started_at
+        payment_method_id, payment_method_token, description, gateway_intent_id, claim_epoch, next_lookup_at, started_at
     )
     SELECT
         i.customer_id, i.invoice_id, i.attempt_count + 1, 'UNKNOWN', i.amount_due, i.currency,
         billing.gateway_key(i.invoice_id, i.attempt_count + 1), m.gateway_account_id, m.payment_method_id, m.token,
-        billing.charge_text(i), 0, p_as_of, p_as_of
+        billing.charge_text(i), billing.intent_for_retry(i, m.gateway_account_id), 0, p_as_of, p_as_of
     FROM unnest(p_triage) AS t
     INNER JOIN billing.invoice AS i ON i.customer_id = t.customer_id AND i.invoice_id = t.invoice_id
     INNER JOIN billing.payment_method AS m

@@ -19,12 +19,12 @@ DECLARE
 BEGIN
     INSERT INTO billing.payment_attempt (
         customer_id, invoice_id, attempt_no, amount, currency, idempotency_key, gateway_account_id, payment_method_id,
-        payment_method_token, description, claim_epoch, started_at
+        payment_method_token, description, gateway_intent_id, claim_epoch, started_at
     )
     SELECT
         i.customer_id, i.invoice_id, i.attempt_count + 1, i.amount_due, i.currency,
         billing.gateway_key(i.invoice_id, i.attempt_count + 1), m.gateway_account_id, m.payment_method_id, m.token,
-        billing.charge_text(i), 0, p_as_of
+        billing.charge_text(i), billing.intent_for_retry(i, m.gateway_account_id), 0, p_as_of
     FROM unnest(p_invoices) AS k
     INNER JOIN billing.invoice AS i ON i.customer_id = k.customer_id AND i.invoice_id = k.invoice_id
     LEFT JOIN billing.subscription AS s ON s.customer_id = i.customer_id AND s.subscription_id = i.subscription_id
@@ -68,7 +68,8 @@ BEGIN
     )
     SELECT
         c.customer_id, c.attempt_id, c.claim_epoch, c.idempotency_key, c.amount, c.currency, c.payment_method_token,
-        c.description, i.lane, p_account.code, c.gateway_payment_id, c.send_count
+        c.description, i.lane, p_account.code, c.gateway_payment_id, c.send_count, c.gateway_intent_id,
+        billing.payment_before(c)
     FROM claimed AS c
     INNER JOIN billing.invoice AS i ON i.customer_id = c.customer_id AND i.invoice_id = c.invoice_id
     ORDER BY i.lane DESC, c.customer_id, c.attempt_id;
