@@ -106,14 +106,16 @@ class StandStill:
         point: name of the crash point, with `:n` for the n-th time.
     """
 
-    def __init__(self, point: str, directory: Path) -> None:
+    def __init__(self, point: str, directory: Path, variable: str = "BILLING_CRASH_POINT") -> None:
         """Make the pipe.
 
         Args:
             point: name of the crash point, with `:n` for the n-th time.
             directory: for the pipe.
+            variable: names the point to the process.
         """
         self.point = point
+        self._variable = variable
         self._path = directory / f"{point.replace(':', '-')}.signal"
         self._path.unlink(missing_ok=True)
         os.mkfifo(self._path)
@@ -123,7 +125,7 @@ class StandStill:
     @property
     def environment(self) -> dict[str, str]:
         """Variables for the process that is to stand still."""
-        return {"BILLING_CRASH_POINT": self.point, "BILLING_CRASH_SIGNAL": str(self._path)}
+        return {self._variable: self.point, "BILLING_CRASH_SIGNAL": str(self._path)}
 
     def wait(self, process: DemoProcess, seconds: float) -> int | None:
         """Wait until it stands still.

@@ -20,7 +20,7 @@ from billing_shell.import_files import ImportRows
 from billing_shell.importer import import_rows
 from billing_shell.migrate import migrate
 from billing_shell.reconciliation import Course, Kill
-from billing_shell.sabotage import BETWEEN, Sabotage, break_database
+from billing_shell.sabotage import BETWEEN, POINT_VARIABLE, Sabotage, break_database
 
 TAKEN_OVER_AT = datetime(2027, 2, 27, 12, 0, tzinfo=UTC)
 """Business time of the import: every example's current period runs."""
@@ -42,6 +42,7 @@ _SETTLE_WINDOW = timedelta(minutes=1)
 _KEY_LIFETIME = timedelta(hours=1)
 
 _PATIENCE_SECONDS = 60.0
+_SPENT_PATIENCE_SECONDS = 8.0
 _SIGNAL_SECONDS = 90.0
 # When outcomes are asked for again, and unanswered charges sent again, until well after their keys
 # have lapsed.
@@ -279,7 +280,7 @@ class DemoRun:
         """
         with (
             self._display.step("worker, killed with answers that nobody will record") as step,
-            StandStill(self._crash_point(), self._around.directory) as still,
+            self._standing_still_in_the_middle() as still,
         ):
             for number in range(2, self._around.workers + 1):
                 self._workers.append(self._running.enter_context(self._fleet.worker(number)))
@@ -293,10 +294,11 @@ class DemoRun:
             self._bell.ring("renew")
         return claimed
 
-    def _crash_point(self) -> str:
+    def _standing_still_in_the_middle(self) -> StandStill:
+        directory = self._around.directory
         if self._around.sabotage is Sabotage.PERIOD_OUTSIDE_TX:
-            return f"{BETWEEN}:1"
-        return f"answer_received:{max(10, self._notes.due // 10)}"
+            return StandStill(f"{BETWEEN}:1", directory, POINT_VARIABLE)
+        return StandStill(f"answer_received:{max(10, self._notes.due // 10)}", directory)
 
     def _kill(self, process: DemoProcess, kind: str, still: StandStill) -> None:
         at_us = still.wait(process, _SIGNAL_SECONDS)
@@ -417,6 +419,8 @@ class DemoRun:
     def _wait_until_quiet(self, title: str, show: Callable[[Counts], None]) -> None:
         stuck = self._watch.wait_until_quiet(show, patience=self._patience)
         if stuck is not None:
+            # What has not moved for so long will not move for a long wait again.
+            self._patience = _SPENT_PATIENCE_SECONDS
             self._notes.unfinished.append(
                 f"{title}: {stuck.due_renewals} renewals, {stuck.due_invoices} invoices,"
                 f" {stuck.in_flight} claimed attempts and {stuck.due_look_ups} look-ups do not move"

@@ -68,9 +68,9 @@ class Counts:
     renewed: int
 
     @property
-    def quiet(self) -> bool:
-        """Whether nothing more will happen before the clock moves."""
-        return not (self.due_renewals or self.due_invoices or self.in_flight or self.due_look_ups)
+    def left(self) -> int:
+        """How much is left to do before the clock moves."""
+        return self.due_renewals + self.due_invoices + self.in_flight + self.due_look_ups
 
 
 class Watch:
@@ -123,22 +123,24 @@ class Watch:
 
         Args:
             on_look: told of every look; may raise to end the waiting.
-            patience: seconds without any change after which it gives up.
+            patience: seconds without any progress after which it gives up. Progress is less left to
+                do than ever in this wait, or more invoices decided.
 
         Returns:
-            None, or the last counts if they did not change for so long.
+            None, or the last counts if there was no progress for so long.
         """
-        last: Counts | None = None
-        changed_at = time.monotonic()
+        best: tuple[int, int] | None = None
+        progress_at = time.monotonic()
         while True:
             counts = self.counts()
             on_look(counts)
-            if counts.quiet:
+            if counts.left == 0:
                 return None
             now = time.monotonic()
-            if counts != last:
-                last, changed_at = counts, now
-            elif now - changed_at > patience:
+            if best is None or counts.left < best[0] or counts.decided > best[1]:
+                best = (min(counts.left, best[0] if best else counts.left), counts.decided)
+                progress_at = now
+            elif now - progress_at > patience:
                 return counts
             time.sleep(_LOOK_EVERY)
 

@@ -30,6 +30,8 @@ from billing_shell.simulated_gateway import SimulatedGateway
 
 BETWEEN = "renewed_not_advanced"
 """Crash point of `period-outside-tx`: a batch is committed, its subscriptions are not advanced."""
+POINT_VARIABLE = "BILLING_SABOTAGE_POINT"
+"""Names it, in place of the engine's own BILLING_CRASH_POINT; the signal's variable is the same."""
 
 _DEFINITION = "SELECT pg_catalog.pg_get_functiondef(%s::regproc)"
 
@@ -145,12 +147,9 @@ def _advance_after_the_transaction(batches_until_still: int | None) -> None:
 
 
 def _between() -> int | None:
-    """Take our own crash point from the environment, where those of the engine are looked for."""
-    name, _, number = os.environ.get("BILLING_CRASH_POINT", "").partition(":")
-    if name != BETWEEN:
-        return None
-    del os.environ["BILLING_CRASH_POINT"]
-    return int(number or "1")
+    """Return after how many batches to stand still; None = never."""
+    name, _, number = os.environ.get(POINT_VARIABLE, "").partition(":")
+    return int(number or "1") if name == BETWEEN else None
 
 
 def _stand_still() -> NoReturn:
