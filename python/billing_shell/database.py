@@ -24,6 +24,8 @@ WORKER_ROLE = "billing_worker"
 RELAY_ROLE = "billing_relay"
 
 _WAIT_SECONDS = 10.0
+# Then the pool gives up, and the next call tries anew: its own pauses would grow to minutes.
+_RECONNECT_SECONDS = 2.0
 
 # Who holds a lock for longer is in trouble; who waits for longer stands in a queue that grows.
 _SESSION = {
@@ -90,6 +92,7 @@ class Database:
             min_size=1,
             max_size=connections,
             timeout=_WAIT_SECONDS,
+            reconnect_timeout=_RECONNECT_SECONDS,
             configure=_know_types,
             open=False,
         )

@@ -9,12 +9,14 @@ sweep.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 import structlog
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import DeleteJobCondition, Status
+from psycopg_pool import AsyncConnectionPool
 
 from billing_shell.database import WORKER_ROLE, session_conninfo
 from billing_shell.errors import DatabaseError
@@ -25,7 +27,8 @@ _SPARE_JOBS = 2
 _ABORT_POLLING_SECONDS = 60.0
 _GRACE_SECONDS = 20.0
 _SHORTEST_BACKOFF = 1.0
-_LONGEST_BACKOFF = 15.0
+_LONGEST_BACKOFF = 5.0
+_WAIT_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
 
@@ -58,8 +61,20 @@ class PeriodicTask:
         return f"gateway.{self.gateway_account}" if self.gateway_account else "billing"
 
 
+class _Pool(AsyncConnectionPool):
+    """Gives up an attempt to connect soon, so that the next one begins anew."""
+
+    async def open(self, wait: bool = False, timeout: float = _WAIT_SECONDS) -> None:  # noqa: ASYNC109, FBT001, FBT002 - as what it overrides
+        """Open, and wait for the first connection if asked to."""
+        await super().open(wait, timeout)
+
+
 class JobQueue:
-    """One process' share in the queue."""
+    """One process' share in the queue.
+
+    Attributes:
+        app: Procrastinate's own.
+    """
 
     def __init__(
         self,
@@ -83,7 +98,7 @@ class JobQueue:
         self._worker = worker
         self._heartbeat_seconds = heartbeat_seconds
         self._stalled_after_seconds = stalled_after_seconds
-        self._app = App(
+        self.app = App(
             connector=PsycopgConnector(
                 conninfo=session_conninfo(
                     database_url,
@@ -91,8 +106,11 @@ class JobQueue:
                     application_name=f"billing queue {worker}",
                     search_path="procrastinate",
                 ),
+                pool_factory=_Pool,
                 min_size=1,
                 max_size=_CONNECTIONS,
+                timeout=_WAIT_SECONDS,
+                reconnect_timeout=_WAIT_SECONDS,
             )
         )
         for task in tasks:
@@ -103,7 +121,7 @@ class JobQueue:
         backoff = _SHORTEST_BACKOFF
         while not stop.is_set():
             try:
-                async with self._app.open_async():
+                async with self.connected():
                     await self._work(stop)
                     backoff = _SHORTEST_BACKOFF
             except ConnectorException as error:
@@ -112,13 +130,17 @@ class JobQueue:
             await pause(backoff, stop)
             backoff = min(2 * backoff, _LONGEST_BACKOFF)
 
+    def connected(self) -> AbstractAsyncContextManager[object]:
+        """Holds connections for as long as the context lasts; `run` does so by itself."""
+        return self.app.open_async()
+
     async def sweep_stalled_jobs(self) -> int:
         """Deletes the jobs of workers that are dead. Returns how many.
 
         The next tick brings another job of the kind, so none of them has to be run again. A worker
         that was only taken for dead finishes its work all the same.
         """
-        manager = self._app.job_manager
+        manager = self.app.job_manager
         swept = 0
         stalled = await manager.get_stalled_jobs(
             seconds_since_heartbeat=self._stalled_after_seconds
@@ -137,7 +159,7 @@ class JobQueue:
     async def _work(self, stop: asyncio.Event) -> None:
         """One life of Procrastinate's worker: until told to stop, or until it ends by itself."""
         working = asyncio.create_task(
-            self._app.run_worker_async(
+            self.app.run_worker_async(
                 queues=sorted({task.queue for task in self._tasks}),
                 name=self._worker,
                 concurrency=len(self._tasks) + _SPARE_JOBS,
@@ -177,10 +199,10 @@ class JobQueue:
                 runs = False
 
         name = f"{task.name}:{task.gateway_account}" if task.gateway_account else task.name
-        periodic = self._app.periodic(
+        periodic = self.app.periodic(
             cron=task.cron,
             periodic_id=task.gateway_account,
             queue=task.queue,
             queueing_lock=name,
         )
-        periodic(self._app.task(name=task.name)(job))
+        periodic(self.app.task(name=task.name)(job))
