@@ -12,6 +12,7 @@ import pytest
 
 from billing_shell.embedded import KafkaBroker, RedisServer, temporary_data_dir
 from billing_shell.migrate import migrate
+from tests.py.support.case_outcomes import OUTCOMES, CaseOutcomes
 from tests.py.support.containers import require_engine
 from tests.py.support.servers import TestPostgres, running_postgres
 
@@ -25,8 +26,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Remember what becomes of each test, for the test of the cases."""
+    config.stash[OUTCOMES] = CaseOutcomes()
+    config.pluginmanager.register(config.stash[OUTCOMES])
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what `--only-postgres` leaves out."""
+    """Put the test of the cases last; leave out what `--only-postgres` leaves out."""
+    items.sort(key=lambda item: item.path.name == "test_cases.py")
     if not config.getoption("--only-postgres"):
         return
     kept: list[pytest.Item] = []

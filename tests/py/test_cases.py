@@ -1,0 +1,63 @@
+"""Every case of `tests/cases.toml` has its test, which exists and is not skipped.
+
+This file runs last, so that it sees what became of the others. On its own, it sees that they exist.
+"""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.py.support.case_outcomes import OUTCOMES
+
+ROOT = Path(__file__).parents[2]
+CASES: dict[str, dict[str, list[str]]] = tomllib.loads(
+    (ROOT / "tests" / "cases.toml").read_text(encoding="utf-8")
+)
+
+# Failures that hurt real users of billing systems, by theme: A charges, B calendar, E ends,
+# F dunning, H numbers, O queue and outbox.
+NAMED = {
+    "A": (1, 8, 9, 13),
+    "B": (1, 2, 3, 5, 6, 10, 11, 13, 18),
+    "E": (1, 2, 3, 4),
+    "F": (1, 3, 7, 13),
+    "H": (1, 2, 17),
+    "O": (1, 3, 5, 6, 7, 9, 10, 11, 13),
+}
+
+
+@pytest.fixture(scope="module")
+def existing() -> set[str]:
+    """Node ids of all tests in the files that the cases name, without their parameters."""
+    named = {test.partition("::")[0] for case in CASES.values() for test in case["tests"]}
+    files = sorted(file for file in named if (ROOT / file).is_file())
+    collected = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert collected.returncode == 0, collected.stdout + collected.stderr
+    return {line.partition("[")[0] for line in collected.stdout.splitlines() if "::" in line}
+
+
+def test_each_named_case_is_there() -> None:
+    named = {f"{theme}{number:02}" for theme, numbers in NAMED.items() for number in numbers}
+    assert set(CASES) == named
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_its_tests_exist_and_are_not_skipped(
+    case: str, existing: set[str], pytestconfig: pytest.Config
+) -> None:
+    tests = CASES[case]["tests"]
+    assert tests, "a case without a test"
+    assert [test for test in tests if test not in existing] == []
+    skipped = pytestconfig.stash[OUTCOMES].skipped
+    assert {
+        node: reason for node, reason in skipped.items() if node.partition("[")[0] in tests
+    } == {}
