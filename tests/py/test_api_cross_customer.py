@@ -14,37 +14,15 @@ import httpx
 import psycopg
 import pytest
 from psycopg import Connection, sql
-from pydantic.alias_generators import to_camel
 
 from billing_shell.api_endpoints import ENDPOINTS
 from billing_shell.api_keys import Scope
 from billing_shell.api_operations import Operation
 from billing_shell.api_shapes import Item, Listing
-from tests.py.support.door import ACCOUNT, NOBODY, RunningDoor, Shop
+from tests.py.support.door import NOBODY, RunningDoor, Shop
+from tests.py.support.door_calls import IDS, SAMPLES, arguments_of, ids_of, over_http, own
 from tests.py.support.servers import TestPostgres
 
-IDS = ("customer_id", "subscription_id", "invoice_id", "payment_method_id", "attempt_id")
-SAMPLES: dict[str, Any] = {
-    "plan_code": "PRO_PLUS",
-    "currency": "USD",
-    "gateway_account": ACCOUNT,
-    "token": "tok_new",
-    "idempotency_key": "key",
-    "resource_ref": "default",
-    "amount": 100,
-    "reason": "sorry",
-    "description": "setup",
-    "trial_end": "2027-03-01T00:00:00Z",
-    "current_period_start": "2027-01-15T00:00:00Z",
-    "effective_from": "2030-01-01T00:00:00Z",
-    "notice_days": 30,
-    "external_ref": "new",
-    "code": "NEW",
-    "name": "New",
-    "interval_unit": "MONTH",
-}
-# These ask for an invoice that is open before they look at anything else.
-ON_OPEN_INVOICES = {"retryInvoice", "voidInvoice", "retry_invoice", "void_invoice"}
 BY_TYPE = {"text": "x", "bigint": 1, "integer": 1, "boolean": False}
 # Refused before anybody looks: what is nobody's own.
 NOBODYS_OWN = {"createCustomer", "createPlan", "addPrice", "migratePrice"}
@@ -62,36 +40,9 @@ FUNCTIONS = """
 """
 
 
-def own(shop: Shop, name: str) -> dict[str, Any]:
-    """Ids of one's own for an endpoint or function of this name."""
-    if name not in ON_OPEN_INVOICES:
-        return dict(shop.mine)
-    return {**shop.mine, "invoice_id": shop.mine["open_invoice_id"]}
-
-
-def ids_of(operation: Operation) -> list[str]:
-    """The ids that an endpoint is called with."""
-    names = [*operation.path_parameters]
-    names += operation.body.sql_types() if operation.body is not None else ()
-    return [name for name in names if name in IDS]
-
-
 def ask(client: httpx.Client, operation: Operation, given: Mapping[str, Any]) -> httpx.Response:
     """Calls an endpoint with these ids, and samples for whatever else it requires."""
-    values = {**SAMPLES, **given}
-    path = operation.path
-    for name in operation.path_parameters:
-        path = path.replace(f"{{{to_camel(name)}}}", str(values[name]))
-    body = None
-    if operation.body is not None:
-        fields = operation.body.model_fields
-        body = {
-            to_camel(name): values[name]
-            for name, field in fields.items()
-            if field.is_required() or (name in IDS and name in given)
-        }
-    headers = {"Idempotency-Key": "key"} if operation.takes_key else {}
-    return client.request(operation.method, path, json=body, headers=headers)
+    return over_http(client, operation, arguments_of(operation, given))
 
 
 def told(answer: httpx.Response, ids: Mapping[str, Any]) -> tuple[int, str | None, Any]:

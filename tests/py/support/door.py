@@ -149,13 +149,14 @@ def open_shop(url: str) -> Shop:
             connection.execute(
                 "SELECT billing_api.create_plan(%s, 'Pro', %s, 'USD', 'MONTH')", (code, amount)
             )
-        mine, theirs = (_customer(connection, name) for name in ("mine", "theirs"))
+        mine, theirs = (add_customer(connection, name) for name in ("mine", "theirs"))
         for things in (mine, theirs):
-            things["open_invoice_id"] = _open_invoice(connection, things["customer_id"])
+            add_checkout(connection, things)
     return Shop(url, mine, theirs)
 
 
-def _customer(connection: psycopg.Connection, name: str) -> dict[str, Any]:
+def add_customer(connection: psycopg.Connection, name: str) -> dict[str, Any]:
+    """A customer with a method and a paid subscription; the ids of it all."""
     customer = _value(connection, "SELECT billing_test.customer(%s)", name)
     subscription = _value(
         connection, "SELECT billing_test.paid_subscription(%s, 'PRO_MONTHLY')", customer
@@ -179,14 +180,14 @@ def _customer(connection: psycopg.Connection, name: str) -> dict[str, Any]:
     return found
 
 
-def _open_invoice(connection: psycopg.Connection, customer: int) -> Any:  # noqa: ANN401
-    """Of a checkout on another resource."""
+def add_checkout(connection: psycopg.Connection, things: dict[str, Any]) -> None:
+    """Begins a checkout on another resource, whose invoice is open."""
     checkout = _value(
         connection,
         "SELECT billing_test.subscription(%s, 'PRO_MONTHLY', 'second', 'PAY_FIRST')",
-        customer,
+        things["customer_id"],
     )
-    return _value(
+    things["open_invoice_id"] = _value(
         connection,
         "SELECT invoice_id FROM billing_api.invoice WHERE subscription_id = %s",
         checkout,
