@@ -26,14 +26,14 @@ from billing_shell.demo_processes import Gateway
 from billing_shell.doctor import Violation, examine
 from billing_shell.simulate_books import compare_events, compare_money, digest, read_faults
 from billing_shell.simulate_customers import Customers
-from billing_shell.simulate_engine import ACCOUNT, Engine
+from billing_shell.simulate_engine import ACCOUNT, Engine, Work
 
 START = datetime(2027, 1, 14, 9, 30, tzinfo=UTC)
 STEP = timedelta(days=1)
 _TAIL = timedelta(days=6)
 """Nobody acts any more, and everything under way comes to its end."""
 # Look-ups and repeated sends come within the hour; between two steps the clock moves to each.
-_MINUTES = (1, 4, 20, 37, 55, 75)
+_MINUTES = (2, 18, 36, 75)
 _WEBHOOKS_TO_NOWHERE = (
     "--webhook-url",
     "http://127.0.0.1:9/",
@@ -70,6 +70,27 @@ _DUE_SOON: LiteralString = """
         SELECT 1 FROM billing.invoice AS i
         WHERE i.status = 'OPEN' AND i.next_attempt_at <= %(until)s
     )
+"""
+_DUE: LiteralString = """
+    SELECT
+        EXISTS (
+            SELECT 1 FROM billing.subscription AS s WHERE s.next_renewal_at <= c.now_at
+        ),
+        EXISTS (
+            SELECT 1 FROM billing.invoice AS i
+            WHERE i.status IN ('OPEN', 'FAILED') AND i.next_attempt_at <= c.now_at
+              AND (i.held_until IS NULL OR i.held_until <= clock_timestamp())
+        ),
+        EXISTS (
+            SELECT 1 FROM billing.payment_attempt AS a
+            WHERE (a.lease_until IS NULL AND a.next_lookup_at <= c.now_at)
+               OR a.lease_until <= clock_timestamp()
+        ),
+        EXISTS (
+            SELECT 1 FROM billing.webhook_event AS w
+            WHERE w.status IN ('RECEIVED', 'UNMATCHED') AND w.next_try_at <= clock_timestamp()
+        )
+    FROM (SELECT billing.now() AS now_at) AS c
 """
 _COUNTS: LiteralString = """
     SELECT 'subscriptions', count(*) FROM billing.subscription
@@ -169,6 +190,7 @@ class _Simulation:
         self._seen_event = 0
         self._mail: list[tuple[datetime, str, str, dict[str, Any]]] = []
         self._endings: dict[str, tuple[datetime, str]] = {}
+        self._client = httpx.Client(trust_env=False)
         self._owner = psycopg.connect(
             database_url, autocommit=True, application_name="billing simulate"
         )
@@ -177,7 +199,7 @@ class _Simulation:
         loop = asyncio.get_running_loop()
         began = loop.time()
         options = self._options
-        with closing(self._owner), self._gateway() as gateway:
+        with closing(self._owner), self._client, self._gateway() as gateway:
             self._owner.execute("SET ROLE billing_owner")
             self._owner.execute("SET timezone = 'UTC'")
             self._owner.execute("SELECT billing_ops.mark_test_database()")
@@ -190,7 +212,9 @@ class _Simulation:
                 days=options.days,
                 start=START,
             )
-            engine = Engine(self._url, gateway.url, seed=options.seed, faults=options.faults)
+            engine = Engine(
+                self._url, gateway.url, due=self._due, seed=options.seed, faults=options.faults
+            )
             with closing(customers):
                 customers.open_shop()
                 async with engine:
@@ -216,7 +240,7 @@ class _Simulation:
 
     async def _step(self, gateway: Gateway, engine: Engine) -> None:
         start = self._now
-        self._let_customers_decide(gateway, final=False)
+        self._let_customers_decide(gateway)
         self._deliver()
         await engine.work()
         for minutes in _MINUTES:
@@ -227,7 +251,7 @@ class _Simulation:
             self._set_clock(gateway, until)
             self._collect_mail()
             self._deliver()
-            await engine.work(renew=False)
+            await engine.work(everything=False)
         await engine.wake_the_frozen()
         self._collect_mail()
         self._set_clock(gateway, start + STEP)
@@ -241,6 +265,11 @@ class _Simulation:
         for statement in _LET_WALL_CLOCK_PASS:
             self._owner.execute(statement, {"alive": engine.worker})
 
+    def _due(self) -> frozenset[Work]:
+        row = self._owner.execute(_DUE).fetchone()
+        found = () if row is None else zip(Work, row, strict=True)
+        return frozenset(work for work, is_due in found if is_due)
+
     def _holds(self, query: LiteralString, **parameters: object) -> bool:
         row = self._owner.execute(query, parameters).fetchone()
         return row is not None and bool(row[0])
@@ -248,7 +277,7 @@ class _Simulation:
     def _ledger(self) -> sqlite3.Connection:
         return sqlite3.connect(self._directory / "gateway.sqlite")
 
-    def _let_customers_decide(self, gateway: Gateway, *, final: bool) -> None:
+    def _let_customers_decide(self, gateway: Gateway) -> None:
         """Have actions completed or refused, and bank money arrive or bounce, some time later."""
         with closing(self._ledger()) as ledger:
             waiting = ledger.execute(
@@ -266,12 +295,10 @@ class _Simulation:
                 (verb,) = chance.choices(("complete", "fail", "never"), (7, 2, 1))
                 self._endings[reference] = (self._now + timedelta(hours=hours), verb)
             due, verb = self._endings[reference]
-            if due <= self._now and (verb != "never" or final):
-                answer = httpx.post(
-                    f"{gateway.url}/_control/charges/{payment_id}/{verb}", trust_env=False
-                )
+            if due <= self._now and verb != "never":
+                answer = self._client.post(f"{gateway.url}/_control/charges/{payment_id}/{verb}")
                 if answer.is_success:
-                    self._counts[f"{status}_{verb}d"] += 1
+                    self._counts[f"{status}_then_{verb}"] += 1
         self._collect_mail()
 
     def _collect_mail(self) -> None:

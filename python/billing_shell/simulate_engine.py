@@ -7,9 +7,10 @@ and freezes on the way, as chance has it.
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from enum import Enum
 from random import Random
 from types import TracebackType
 from typing import LiteralString, Self
@@ -29,11 +30,16 @@ _BATCH = 50
 _MOST_ROUNDS = 200
 _ANSWER_SECONDS = 10.0
 _SETTLE_SECONDS = 30.0
-_SWEEPS: tuple[LiteralString, ...] = (
-    queries.PROCESS_WEBHOOKS,
-    queries.END_DUNNING,
-    queries.EXPIRE_CHECKOUTS,
-)
+_SWEEPS: tuple[LiteralString, ...] = (queries.END_DUNNING, queries.EXPIRE_CHECKOUTS)
+
+
+class Work(Enum):
+    """Kinds of work that may be due."""
+
+    RENEW = 1
+    COLLECT = 2
+    LOOK_UP = 3
+    PROCESS = 4
 
 
 class NeverQuietError(Exception):
@@ -43,17 +49,27 @@ class NeverQuietError(Exception):
 class Engine:
     """Does what is due, until nothing is."""
 
-    def __init__(self, database_url: str, gateway_url: str, *, seed: int, faults: float) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        gateway_url: str,
+        *,
+        due: Callable[[], frozenset[Work]],
+        seed: int,
+        faults: float,
+    ) -> None:
         """Nothing is connected yet.
 
         Args:
             database_url: a migrated test database.
             gateway_url: the simulated gateway.
+            due: tells what looks due, so that not everything has to be tried.
             seed: makes its deaths.
             faults: share of batches that it does not survive.
         """
         self.worker = "worker 1"
         self.counts: Counter[str] = Counter()
+        self._due = due
         self._seed = seed
         self._faults = faults
         self._rounds = 0
@@ -83,23 +99,33 @@ class Engine:
         await self._gateway.aclose()
         await self._database.close()
 
-    async def work(self, *, renew: bool = True) -> None:
-        """Collect, look up and process until nothing of it is left to do.
+    async def work(self, *, everything: bool = True) -> None:
+        """Work until nothing is left to do.
 
         Args:
-            renew: renew and sweep as well.
+            everything: do each kind of work once, whether it looks due or not; after that, and
+                without it, only what looks due.
 
         Raises:
             NeverQuietError: it never came to an end.
             DatabaseError: the database refused.
         """
+        due = frozenset(Work) if everything else self._due()
         for _ in range(_MOST_ROUNDS):
-            done = await self._renew() if renew else 0
-            done += await self._collect() + await self._look_up()
-            for query in _SWEEPS if renew else _SWEEPS[:1]:
-                done += await sweep(self._database, query, self._stop)
+            if not due:
+                return
+            done = await self._renew() if Work.RENEW in due else 0
+            done += await self._collect() if Work.COLLECT in due else 0
+            done += await self._look_up() if Work.LOOK_UP in due else 0
+            if Work.PROCESS in due:
+                done += await sweep(self._database, queries.PROCESS_WEBHOOKS, self._stop)
+            if everything:
+                for query in _SWEEPS:
+                    done += await sweep(self._database, query, self._stop)
+                everything = False
             if done == 0:
                 return
+            due = self._due()
         raise NeverQuietError(f"{_MOST_ROUNDS} rounds at one instant, and there is still work")
 
     async def wake_the_frozen(self) -> None:
