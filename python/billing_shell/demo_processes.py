@@ -181,6 +181,11 @@ class Gateway(DemoProcess):
         """Freeze its business clock."""
         self._client.put("/_control/clock", json={"now": now}).raise_for_status()
 
+    def set_faults(self, rate: float, kinds: Sequence[str]) -> None:
+        """Set how often chance strikes, and with what."""
+        document = {"rate": rate, "kinds": list(kinds)}
+        self._client.put("/_control/faults", json=document).raise_for_status()
+
     def __exit__(self, *_: object) -> None:
         self._client.close()
         super().__exit__()

@@ -31,6 +31,11 @@ ACCOUNT = "simulated"
 LIMIT = 200
 """The gateway's limit, calls per second of one operation."""
 
+_FAULT_RATE = 0.02
+# All but the 429, which some of the examples' tokens ask for: each stops everybody for two seconds,
+# and one in three hundred calls would leave the gateway idle for most of the run.
+_FAULTS = ("timeout_charged", "timeout_lost", "cut", "500_stored", "500_charged", "500_lost")
+
 _REQUEST_SECONDS = 3
 # Longer than a request waits, so that what hangs times out here and is not cut there.
 _HANG_SECONDS = 5
@@ -174,6 +179,7 @@ class DemoRun:
         self._migrate()
         with self._display.step("gateway"):
             self._gateway = self._running.enter_context(self._start_gateway())
+            self._gateway.set_faults(_FAULT_RATE, _FAULTS)
         self._prepare(len(rows.subscriptions))
         self._import(rows)
         self._watch = self._running.enter_context(Watch(self._around.database_url))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from billing_shell.books.database_book import Attempt, DatabaseBook, Invoice
 from billing_shell.books.gateway_book import Charge, GatewayBook
-from billing_shell.report import Findings, Money
+from billing_shell.report import Findings, Money, in_major_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class MoneyAudit:
         self.findings.note(
             "double_charge",
             "{n} invoices were charged more than once",
-            _charged_twice(invoices, charges, succeeded),
+            self._charged_twice(invoices, charges, succeeded),
         )
         self.findings.note(
             "invoice_money_differs",
             "{n} invoices have captured other sums than the gateway has moved for them",
             (
-                f"invoice {number}: database {invoice.amount_paid} {invoice.currency},"
-                f" gateway {moved[number]}"
+                f"invoice {number}: database {self._text(invoice.amount_paid, invoice.currency)},"
+                f" gateway {self._text(moved[number], invoice.currency)}"
                 for number, invoice in invoices.items()
                 if invoice.amount_paid != moved[number]
             ),
@@ -81,7 +81,7 @@ class MoneyAudit:
             "unknown_reference",
             "{n} payments at the gateway belong to no attempt of the database",
             (
-                f"{c.payment_id} ({c.description}): {c.amount} {c.currency}, {c.status}"
+                f"{c.payment_id} ({c.description}): {self._text(c.amount, c.currency)}, {c.status}"
                 for c in self.gateway.charges
                 if c.reference not in attempts
             ),
@@ -156,29 +156,35 @@ class MoneyAudit:
         )
         return sums
 
+    def _charged_twice(
+        self,
+        invoices: Mapping[int, Invoice],
+        charges: Mapping[int, Sequence[Charge]],
+        succeeded: Sequence[Charge],
+    ) -> Iterable[str]:
+        """Describe invoices for which money moved twice: by our references, or by the statement.
 
-def _charged_twice(
-    invoices: Mapping[int, Invoice],
-    charges: Mapping[int, Sequence[Charge]],
-    succeeded: Sequence[Charge],
-) -> Iterable[str]:
-    """Describe invoices for which money moved twice: by our references, or by the statement.
+        The statement's text names the invoice, so it tells even where references were made up.
+        """
+        statements: defaultdict[str, list[Charge]] = defaultdict(list)
+        for charge in succeeded:
+            statements[charge.description].append(charge)
+        told = set()
+        for number, theirs in sorted(charges.items()):
+            if len(theirs) > 1:
+                told.add(theirs[0].description)
+                yield self._twice(f"invoice {number}", invoices[number].total, theirs)
+        for description, theirs in sorted(statements.items()):
+            if len(theirs) > 1 and description not in told:
+                yield self._twice(repr(description), theirs[0].amount, theirs)
 
-    The statement's text names the invoice, so it tells even where the references were made up.
-    """
-    statements: defaultdict[str, list[Charge]] = defaultdict(list)
-    for charge in succeeded:
-        statements[charge.description].append(charge)
-    told = set()
-    for number, theirs in sorted(charges.items()):
-        if len(theirs) > 1:
-            told.add(theirs[0].description)
-            yield _twice(f"invoice {number}", invoices[number].total, theirs)
-    for description, theirs in sorted(statements.items()):
-        if len(theirs) > 1 and description not in told:
-            yield _twice(repr(description), theirs[0].amount, theirs)
+    def _twice(self, what: str, owed: int, charges: Sequence[Charge]) -> str:
+        currency = charges[0].currency
+        moved = sum(charge.amount for charge in charges)
+        return (
+            f"{what}: {len(charges)} charges, {self._text(moved, currency)} moved"
+            f" for {self._text(owed, currency)}"
+        )
 
-
-def _twice(what: str, owed: int, charges: Sequence[Charge]) -> str:
-    moved = sum(charge.amount for charge in charges)
-    return f"{what}: {len(charges)} charges, {moved} {charges[0].currency} moved for {owed}"
+    def _text(self, amount: int, currency: str) -> str:
+        return f"{in_major_unit(amount, self.database.exponents.get(currency, 2))} {currency}"

@@ -301,6 +301,11 @@ class _Auditor:
             " worker, whose claims had passed on, were not refused as stale",
         )
         self.findings.note(
+            "integrity",
+            "{n} violations found by the engine's own check",
+            self.database.violations,
+        )
+        self.findings.note(
             "unfinished", "{n} steps did not come to their end", self.course.unfinished
         )
         return self.findings.worst_first()

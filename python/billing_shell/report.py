@@ -60,6 +60,14 @@ def _gravity(finding: Finding) -> int:
     return _WORST.index(finding.code) if finding.code in _WORST else len(_WORST)
 
 
+def in_major_unit(amount: int, exponent: int) -> str:
+    """Write an amount in the major unit, as 1,234.56."""
+    if exponent == 0:
+        return f"{amount:,}"
+    whole, part = divmod(abs(amount), 10**exponent)
+    return f"{'-' if amount < 0 else ''}{whole:,}.{part:0{exponent}}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Money:
     """One currency in two books, minor units.
@@ -78,10 +86,7 @@ class Money:
 
     def text(self, amount: int) -> str:
         """Write an amount in the major unit, as 1,234.56."""
-        if self.exponent == 0:
-            return f"{amount:,}"
-        whole, part = divmod(abs(amount), 10**self.exponent)
-        return f"{'-' if amount < 0 else ''}{whole:,}.{part:0{self.exponent}}"
+        return in_major_unit(amount, self.exponent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,9 @@ _EXERCISED = {
     "duplicate_events": "duplicate events",
     "stale_reports_refused": "stale results refused",
 }
-_CASES = {"UNKNOWN_OUTCOME": "outcome that the gateway cannot tell, and the key is too old to ask again"}
+_CASES = {
+    "UNKNOWN_OUTCOME": "outcome that the gateway cannot tell, and the key is too old to ask again"
+}
 
 
 def render(report: Report) -> str:

@@ -213,6 +213,12 @@ _UNSETTLED = """
             AND c.resolved_at IS NULL
       )
 """
+# The engine's own opinion, beside what is computed here.
+_INTEGRITY = """
+    SELECT format('%s: %s, %s', v.check_name, v.object, v.detail)
+    FROM billing_ops.check_integrity() AS v
+    WHERE v.severity <> 'WARNING'
+"""
 _DECLINES = """
     SELECT count(*)
     FROM billing.payment_attempt AS a
@@ -335,6 +341,7 @@ class DatabaseBook:
         recovered: invoices that were paid after a decline.
         left_due: open invoices that could be attempted now.
         left_renewable: subscriptions that could be renewed now.
+        violations: what the engine's own integrity check finds.
         stale_reports: reports refused for their old claim or lower rank.
         stale_believed: attempts for which a report of an old claim was believed.
     """
@@ -353,6 +360,7 @@ class DatabaseBook:
     recovered: int
     left_due: int
     left_renewable: int
+    violations: tuple[str, ...]
     stale_reports: int
     stale_believed: tuple[int, ...]
 
@@ -425,6 +433,7 @@ def _read(connection: psycopg.Connection[Any]) -> DatabaseBook:
         recovered=_row(connection, _RECOVERED)[0],
         left_due=left_due,
         left_renewable=left_renewable,
+        violations=tuple(text for (text,) in connection.execute(_INTEGRITY)),
         stale_reports=stale_reports,
         stale_believed=tuple(stale_believed),
     )
