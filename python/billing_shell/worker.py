@@ -8,13 +8,13 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import structlog
 
 from billing_shell import queries
+from billing_shell.adapters import ADAPTERS
 from billing_shell.breaker import Breaker
 from billing_shell.clocks import ClockGuard
 from billing_shell.collector import Collector
@@ -28,13 +28,9 @@ from billing_shell.reconciler import Reconciler
 from billing_shell.refunder import Refunder
 from billing_shell.renewer import Renewer
 from billing_shell.settler import Settler
-from billing_shell.simulated_gateway import SimulatedGateway
 from billing_shell.sweeps import end_dunning, process_webhooks
 from billing_shell.throttle import Throttle, connect
 from billing_shell.waiting import pause
-
-ADAPTERS: Mapping[str, Callable[[str], Gateway]] = {"simulated": SimulatedGateway}
-"""Adapters by the name that a gateway account has in the database; each takes a base address."""
 
 # A hint keeps the collector at work for longer than the next ones take to come.
 _AWAKE_SECONDS = 10.0

@@ -1,0 +1,29 @@
+"""The adapters that this program has, by the name that a gateway account has in the database."""
+
+import os
+from collections.abc import Callable, Mapping
+
+from billing_shell.gateway import Gateway
+from billing_shell.simulated_gateway import SimulatedGateway
+
+
+class AdapterMissingError(RuntimeError):
+    """An adapter cannot be used as it is installed or configured; says what to do."""
+
+
+def _stripe(base_url: str) -> Gateway:
+    try:
+        from billing_shell.stripe_gateway import StripeGateway  # noqa: PLC0415  an optional extra
+    except ImportError as error:
+        raise AdapterMissingError("Stripe needs its SDK: install billing-shell[stripe]") from error
+    api_key = os.environ.get("BILLING_STRIPE_API_KEY")
+    if not api_key:
+        raise AdapterMissingError("Stripe needs a secret key in BILLING_STRIPE_API_KEY")
+    return StripeGateway(base_url, api_key=api_key)
+
+
+ADAPTERS: Mapping[str, Callable[[str], Gateway]] = {
+    "simulated": SimulatedGateway,
+    "stripe": _stripe,
+}
+"""Each takes the base address of its gateway's API."""

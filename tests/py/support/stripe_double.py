@@ -1,0 +1,353 @@
+"""A double for the endpoints of Stripe that the adapter calls.
+
+Its own process, `python -m tests.py.support.stripe_double`, so that the official SDK runs for
+real. It has what the adapter must cope with: idempotency with replays, mismatches and conflicts,
+429s, stored 500s, lost answers, declines with codes and advice, actions, bank money, and signed
+webhooks. What a payment method does, its id says:
+`pm_ok`, `pm_decline_<code>`, `pm_advice_<advice>`, `pm_action`, `pm_processing`, `pm_charged` and
+`pm_lost` (no answer, the first time), `pm_slow`, `pm_limited` (429, the first time), `pm_500`.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import itertools
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+from urllib.parse import parse_qsl
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+API_KEY = "sk_test_double"
+SECRET = "whsec_double_of_stripe"
+
+_ids = itertools.count(1)
+
+
+class Refused(Exception):  # noqa: N818  an answer of the double, not a fault
+    """An error document of Stripe."""
+
+    def __init__(self, status: int, kind: str, **error: object) -> None:
+        self.status = status
+        self.document = {"error": {"type": kind, "message": "refused", **error}}
+
+
+class Double:
+    """Intents, charges, refunds, and the answers kept under keys."""
+
+    def __init__(self) -> None:
+        self.intents: dict[str, dict[str, Any]] = {}
+        self.charges: dict[str, dict[str, Any]] = {}
+        self.refunds: dict[str, dict[str, Any]] = {}
+        self.events: list[dict[str, Any]] = []
+        self._kept: dict[str, tuple[str, int, dict[str, Any]]] = {}
+        self._in_flight: set[str] = set()
+        self._seen: set[str] = set()
+
+    async def serve(self, request: Request, deed: Callable[..., dict[str, Any]]) -> Response:
+        """Answer one call, as its key and its payment method want it."""
+        if request.headers.get("authorization") != f"Bearer {API_KEY}":
+            return _answer(401, {"error": {"type": "invalid_request_error", "message": "key"}})
+        body = (await request.body()).decode()
+        form = dict(parse_qsl(body or request.url.query))
+        key = request.headers.get("idempotency-key")
+        print_of = hashlib.sha256(f"{request.url.path} {body}".encode()).hexdigest()
+        known = self._known(key, print_of)
+        if known is not None:
+            return known
+        method = form.get("payment_method", "")
+        first = str(key) not in self._seen
+        self._seen.add(str(key))
+        if first and "pm_limited" in method:
+            return _answer(429, _error("invalid_request_error", "rate_limit"), {"Retry-After": "2"})
+        if first and "pm_lost" in method:
+            await asyncio.sleep(3600)
+        with self._flying(key):
+            if "pm_slow" in method:
+                await asyncio.sleep(0.5)
+            try:
+                status, document = 200, deed(form=form, key=key, **request.path_params)
+            except Refused as refusal:
+                status, document = refusal.status, refusal.document
+        if key is not None:
+            self._kept[key] = (print_of, status, document)
+        if first and "pm_charged" in method:
+            await asyncio.sleep(3600)
+        return _answer(status, document)
+
+    def _known(self, key: str | None, print_of: str) -> Response | None:
+        """What a key that is in flight, or was used before, is answered."""
+        if key is not None and key in self._in_flight:
+            return _answer(409, _error("idempotency_error", "idempotency_key_in_use"))
+        if key is None or key not in self._kept:
+            return None
+        kept_print, status, document = self._kept[key]
+        if kept_print != print_of:
+            return _answer(400, _error("idempotency_error", None))
+        return _answer(status, document)
+
+    @contextlib.contextmanager
+    def _flying(self, key: str | None) -> Iterator[None]:
+        if key is None:
+            yield
+            return
+        self._in_flight.add(key)
+        try:
+            yield
+        finally:
+            self._in_flight.discard(key)
+
+    def create(self, *, form: dict[str, str], key: str | None) -> dict[str, Any]:
+        """`POST /v1/payment_intents` with confirm."""
+        intent: dict[str, Any] = {
+            "id": _new("pi"),
+            "object": "payment_intent",
+            "amount": int(form["amount"]),
+            "currency": form["currency"],
+            "customer": form["customer"],
+            "metadata": _nested(form, "metadata"),
+            "status": "requires_payment_method",
+            "latest_charge": None,
+            "last_payment_error": None,
+            "created": int(time.time()),
+        }
+        self.intents[intent["id"]] = intent
+        return self._confirmed(intent, form, key)
+
+    def confirm(self, *, form: dict[str, str], key: str | None, intent: str) -> dict[str, Any]:
+        """`POST /v1/payment_intents/{id}/confirm`."""
+        found = self.intents.get(intent)
+        if found is None:
+            raise Refused(404, "invalid_request_error", code="resource_missing", param="intent")
+        if found["status"] != "requires_payment_method":
+            raise Refused(400, "invalid_request_error", code="payment_intent_unexpected_state")
+        return self._confirmed(found, form, key)
+
+    def _confirmed(
+        self, intent: dict[str, Any], form: dict[str, str], key: str | None
+    ) -> dict[str, Any]:
+        method = form["payment_method"]
+        if "pm_500" in method:
+            raise Refused(500, "api_error")
+        if "pm_missing" in method:
+            raise Refused(
+                400, "invalid_request_error", code="resource_missing", param="payment_method"
+            )
+        if "pm_action" in method:
+            intent["status"] = "requires_action"
+            return self._shown(intent)
+        _, _, declined = method.partition("pm_decline_")
+        _, _, advice = method.partition("pm_advice_")
+        status = "failed" if declined or advice else "succeeded"
+        if "pm_processing" in method:
+            status = "pending"
+        charge = {
+            "id": _new("ch"),
+            "object": "charge",
+            "amount": intent["amount"],
+            "amount_captured": intent["amount"] if status == "succeeded" else 0,
+            "currency": intent["currency"],
+            "payment_intent": intent["id"],
+            "metadata": dict(intent["metadata"]),
+            "status": status,
+            "failure_code": "card_declined" if status == "failed" else None,
+            "outcome": {"reason": declined or "generic_decline", "advice_code": advice or None}
+            if status == "failed"
+            else {"type": "authorized"},
+            "key": key,
+        }
+        self.charges[charge["id"]] = charge
+        intent["latest_charge"] = charge["id"]
+        self._tell(f"charge.{status}", charge, key)
+        if status == "failed":
+            error = {
+                "code": "card_declined",
+                "decline_code": declined or "generic_decline",
+                "advice_code": advice or None,
+                "charge": charge["id"],
+            }
+            intent["last_payment_error"] = {"type": "card_error", **error}
+            raise Refused(402, "card_error", **error, payment_intent=dict(intent))
+        intent["status"] = "processing" if status == "pending" else "succeeded"
+        return self._shown(intent)
+
+    def retrieve(self, *, form: dict[str, str], key: str | None, intent: str) -> dict[str, Any]:
+        """`GET /v1/payment_intents/{id}`."""
+        del form, key
+        if intent not in self.intents:
+            raise Refused(404, "invalid_request_error", code="resource_missing", param="intent")
+        return self._shown(self.intents[intent])
+
+    def listing(self, *, form: dict[str, str], key: str | None) -> dict[str, Any]:
+        """`GET /v1/payment_intents?customer=`, newest first."""
+        del key
+        found = [i for i in self.intents.values() if i["customer"] == form["customer"]]
+        return _list([self._shown(intent) for intent in reversed(found)])
+
+    def charge(self, *, form: dict[str, str], key: str | None, charge: str) -> dict[str, Any]:
+        """`GET /v1/charges/{id}`."""
+        del form, key
+        if charge not in self.charges:
+            raise Refused(404, "invalid_request_error", code="resource_missing", param="id")
+        return self.charges[charge]
+
+    def refund(self, *, form: dict[str, str], key: str | None) -> dict[str, Any]:
+        """`POST /v1/refunds`."""
+        charge = self.charges.get(form["charge"])
+        if charge is None:
+            raise Refused(404, "invalid_request_error", code="resource_missing", param="charge")
+        gone = sum(r["amount"] for r in self.refunds.values() if r["charge"] == charge["id"])
+        if gone == charge["amount_captured"]:
+            raise Refused(400, "invalid_request_error", code="charge_already_refunded")
+        amount = int(form.get("amount", charge["amount_captured"] - gone))
+        if amount > charge["amount_captured"] - gone:
+            raise Refused(400, "invalid_request_error", param="amount")
+        refund = {
+            "id": _new("re"),
+            "object": "refund",
+            "amount": amount,
+            "currency": charge["currency"],
+            "charge": charge["id"],
+            "metadata": _nested(form, "metadata"),
+            "status": "succeeded",
+            "failure_reason": None,
+            "key": key,
+        }
+        self.refunds[refund["id"]] = refund
+        self._tell("refund.created", refund, key)
+        return refund
+
+    def refund_of(self, *, form: dict[str, str], key: str | None, refund: str) -> dict[str, Any]:
+        """`GET /v1/refunds/{id}`."""
+        del form, key
+        if refund not in self.refunds:
+            raise Refused(404, "invalid_request_error", code="resource_missing", param="id")
+        return self.refunds[refund]
+
+    def refunds_of(self, *, form: dict[str, str], key: str | None) -> dict[str, Any]:
+        """`GET /v1/refunds?charge=`."""
+        del key
+        return _list([r for r in self.refunds.values() if r["charge"] == form["charge"]])
+
+    def _shown(self, intent: dict[str, Any]) -> dict[str, Any]:
+        charge = self.charges.get(intent["latest_charge"] or "")
+        return intent | {"latest_charge": charge}
+
+    def _tell(self, event_type: str, thing: dict[str, Any], key: str | None) -> None:
+        self.events.append(
+            {
+                "id": _new("evt"),
+                "object": "event",
+                "type": event_type,
+                "data": {"object": thing},
+                "request": {"id": _new("req"), "idempotency_key": key},
+            }
+        )
+
+
+def signature(body: bytes, secret: str, at: int) -> str:
+    """Return the header `Stripe-Signature` of a delivery."""
+    signed = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={at},v1={signed}"
+
+
+class StripeDouble:
+    """One double as a process."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__], stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], 30)
+        assert ready, "the double does not listen"
+        self.url = self._process.stdout.readline().strip()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def ledger(self) -> dict[str, Any]:
+        """Return its books."""
+        answer: dict[str, Any] = httpx.get(f"{self.url}/_ledger", trust_env=False).json()
+        return answer
+
+
+def _new(prefix: str) -> str:
+    return f"{prefix}_{next(_ids):08d}"
+
+
+def _nested(form: dict[str, str], name: str) -> dict[str, str]:
+    return {k[len(name) + 1 : -1]: v for k, v in form.items() if k.startswith(f"{name}[")}
+
+
+def _error(kind: str, code: str | None) -> dict[str, Any]:
+    return {"error": {"type": kind, "code": code, "message": "refused"}}
+
+
+def _list(things: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"object": "list", "data": things[:100], "has_more": len(things) > 100, "url": "/"}
+
+
+def _answer(
+    status: int, document: dict[str, Any], headers: dict[str, str] | None = None
+) -> Response:
+    return JSONResponse(document, status, headers)
+
+
+def _application(double: Double) -> Starlette:
+    def at(path: str, method: str, deed: Callable[..., dict[str, Any]]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            return await double.serve(request, deed)
+
+        return Route(path, endpoint, methods=[method])
+
+    async def ledger(_: Request) -> Response:
+        return JSONResponse(
+            {name: getattr(double, name) for name in ("intents", "charges", "refunds", "events")}
+        )
+
+    return Starlette(
+        routes=[
+            at("/v1/payment_intents", "POST", double.create),
+            at("/v1/payment_intents", "GET", double.listing),
+            at("/v1/payment_intents/{intent}/confirm", "POST", double.confirm),
+            at("/v1/payment_intents/{intent}", "GET", double.retrieve),
+            at("/v1/charges/{charge}", "GET", double.charge),
+            at("/v1/refunds", "POST", double.refund),
+            at("/v1/refunds", "GET", double.refunds_of),
+            at("/v1/refunds/{refund}", "GET", double.refund_of),
+            Route("/_ledger", ledger),
+        ]
+    )
+
+
+def _main() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sys.stdout.write(f"http://127.0.0.1:{listener.getsockname()[1]}\n")
+        sys.stdout.flush()
+        config = uvicorn.Config(_application(Double()), log_level="error", lifespan="off")
+        asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
+
+
+if __name__ == "__main__":
+    _main()

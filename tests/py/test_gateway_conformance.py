@@ -1,0 +1,436 @@
+"""What every adapter of a payment gateway must do, whatever the gateway.
+
+Each adapter meets a gateway of its own kind in its own process: the simulated one, and a double of
+Stripe that its official SDK talks to.
+"""
+
+import asyncio
+import itertools
+import json
+import socket
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from billing_shell import stripe_webhooks
+from billing_shell.gateway import (
+    ChargeRequest,
+    Gateway,
+    NotSentError,
+    Outcome,
+    RefundRequest,
+    Source,
+)
+from billing_shell.simulated_gateway import SimulatedGateway
+from billing_shell.stripe_gateway import StripeGateway
+from billing_shell.webhook_signature import WebhookSignatureError
+from tests.py.support.simulator import SimulatorProcess, smooth_simulator, until
+from tests.py.support.stripe_double import API_KEY, SECRET, StripeDouble, signature
+
+_numbers = itertools.count(1)
+AMOUNT = 4900
+
+
+@dataclass
+class Simulated:
+    """The simulated gateway."""
+
+    adapter: Gateway
+    process: SimulatorProcess
+
+    def token(self, what: str) -> str:
+        return (
+            "tok_"
+            + {
+                "ok": "ok",
+                "decline": "decline_insufficient_funds",
+                "hard": "decline_stolen_card",
+                "action": "action",
+                "processing": "processing",
+                "charged": "timeout_charged",
+                "lost": "timeout_lost",
+                "limited": "429",
+                "500": "500_stored",
+                "invalid": "refuse_invalid_number",
+            }[what]
+        )
+
+    def charged(self) -> list[int]:
+        rows = self.process.rows("SELECT amount FROM charges WHERE status = 'succeeded'")
+        return [amount for (amount,) in rows]
+
+    def refunded(self) -> list[int]:
+        return [amount for (amount,) in self.process.rows("SELECT amount FROM refunds")]
+
+
+@dataclass
+class Stripe:
+    """A double of Stripe."""
+
+    adapter: Gateway
+    double: StripeDouble
+
+    def token(self, what: str) -> str:
+        method = {
+            "ok": "pm_ok",
+            "decline": "pm_decline_insufficient_funds",
+            "hard": "pm_decline_stolen_card",
+            "action": "pm_action",
+            "processing": "pm_processing",
+            "charged": "pm_charged",
+            "lost": "pm_lost",
+            "limited": "pm_limited",
+            "500": "pm_500",
+            "invalid": "pm_missing",
+        }[what]
+        return f"cus_double/{method}"
+
+    def charged(self) -> list[int]:
+        charges = self.double.ledger()["charges"].values()
+        return [charge["amount"] for charge in charges if charge["status"] == "succeeded"]
+
+    def refunded(self) -> list[int]:
+        return [refund["amount"] for refund in self.double.ledger()["refunds"].values()]
+
+
+Kind = Simulated | Stripe
+
+
+@pytest.fixture(params=["simulated", "stripe"])
+async def kind(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kind]:
+    if request.param == "simulated":
+        with smooth_simulator(tmp_path, "--hang", "5") as process:
+            adapter: Gateway = SimulatedGateway(process.url)
+            yield Simulated(adapter, process)
+            await adapter.aclose()
+    else:
+        with StripeDouble() as double:
+            adapter = StripeGateway(double.url, api_key=API_KEY)
+            yield Stripe(adapter, double)
+            await adapter.aclose()
+
+
+def ask(kind: Kind, what: str = "ok", **others: object) -> ChargeRequest:
+    """Return a stored request of its own."""
+    number = next(_numbers)
+    request = ChargeRequest(
+        customer_id=64,
+        attempt_id=64 * number,
+        claim_epoch=1,
+        idempotency_key=f"test0001-inv-{64 * number}-try-1",
+        amount=AMOUNT,
+        currency="USD",
+        payment_method_token=kind.token(what),
+        description=f"Invoice {64 * number}",
+        lane="BACKLOG",
+        gateway_account="conformance",
+        gateway_payment_id=None,
+        send_no=1,
+    )
+    return replace(request, **others)  # type: ignore[arg-type]
+
+
+def back(payment_id: str | None, amount: int = AMOUNT) -> RefundRequest:
+    """Return a stored refund of its own."""
+    assert payment_id is not None
+    number = next(_numbers)
+    return RefundRequest(
+        customer_id=64,
+        refund_id=64 * number,
+        claim_epoch=1,
+        idempotency_key=f"test0001-inv-64-refund-{number}",
+        gateway_payment_id=payment_id,
+        amount=amount,
+        currency="USD",
+        gateway_account="conformance",
+        gateway_refund_id=None,
+        send_no=1,
+    )
+
+
+async def test_a_success_names_payment_amount_and_currency(kind: Kind) -> None:
+    request = ask(kind)
+    result = await kind.adapter.charge(request, timeout=5)
+    assert (result.outcome, result.amount, result.currency) == (Outcome.SUCCEEDED, AMOUNT, "USD")
+    assert (result.customer_id, result.attempt_id, result.claim_epoch, result.source) == (
+        request.customer_id,
+        request.attempt_id,
+        request.claim_epoch,
+        Source.SEND,
+    )
+    assert result.gateway_payment_id
+    assert kind.charged() == [AMOUNT]
+
+
+async def test_the_same_request_again_is_the_same_payment(kind: Kind) -> None:
+    request = ask(kind)
+    first = await kind.adapter.charge(request, timeout=5)
+    again = await kind.adapter.charge(replace(request, send_no=2, claim_epoch=2), timeout=5)
+    assert (again.outcome, again.gateway_payment_id) == (first.outcome, first.gateway_payment_id)
+    assert again.claim_epoch == 2
+    assert kind.charged() == [AMOUNT]
+
+
+async def test_the_key_with_another_request_charges_nothing_and_says_nothing(kind: Kind) -> None:
+    request = ask(kind)
+    await kind.adapter.charge(request, timeout=5)
+    other = await kind.adapter.charge(replace(request, amount=AMOUNT + 1), timeout=5)
+    assert (other.outcome, other.code) == (Outcome.UNKNOWN, "idempotency_mismatch")
+    assert kind.charged() == [AMOUNT]
+
+
+@pytest.mark.parametrize(
+    ("what", "code"), [("decline", "insufficient_funds"), ("hard", "stolen_card")]
+)
+async def test_a_decline_has_its_code_and_is_found_again(kind: Kind, what: str, code: str) -> None:
+    request = ask(kind, what)
+    result = await kind.adapter.charge(request, timeout=5)
+    assert (result.outcome, result.code) == (Outcome.DECLINED, code)
+    assert result.gateway_payment_id
+    found = await kind.adapter.look_up(request, timeout=5)
+    assert (found.outcome, found.code, found.gateway_payment_id, found.source) == (
+        Outcome.DECLINED,
+        code,
+        result.gateway_payment_id,
+        Source.LOOKUP,
+    )
+    assert kind.charged() == []
+
+
+async def test_an_error_that_names_the_payment_method_is_a_decline(kind: Kind) -> None:
+    result = await kind.adapter.charge(ask(kind, "invalid"), timeout=5)
+    assert result.outcome == Outcome.DECLINED
+    assert result.code
+
+
+@pytest.mark.parametrize("what", ["action", "processing"])
+async def test_what_others_have_in_hand_is_said_and_found(kind: Kind, what: str) -> None:
+    expected = Outcome.REQUIRES_ACTION if what == "action" else Outcome.PROCESSING
+    request = ask(kind, what)
+    result = await kind.adapter.charge(request, timeout=5)
+    assert result.outcome == expected
+    assert (await kind.adapter.look_up(request, timeout=5)).outcome == expected
+    assert kind.charged() == []
+
+
+async def test_a_lost_answer_is_unknown_and_the_payment_is_found(kind: Kind) -> None:
+    request = ask(kind, "charged")
+    result = await kind.adapter.charge(request, timeout=1)
+    assert (result.outcome, result.code) == (Outcome.UNKNOWN, "timeout")
+    found = await kind.adapter.look_up(request, timeout=5)
+    assert (found.outcome, found.amount, found.currency) == (Outcome.SUCCEEDED, AMOUNT, "USD")
+    again = await kind.adapter.charge(replace(request, send_no=2), timeout=5)
+    assert (again.outcome, again.gateway_payment_id) == (
+        Outcome.SUCCEEDED,
+        found.gateway_payment_id,
+    )
+    by_id = replace(request, gateway_payment_id=found.gateway_payment_id)
+    assert (await kind.adapter.look_up(by_id, timeout=5)).outcome == Outcome.SUCCEEDED
+    assert kind.charged() == [AMOUNT]
+
+
+async def test_a_lost_request_is_unknown_and_nothing_is_found(kind: Kind) -> None:
+    request = ask(kind, "lost")
+    result = await kind.adapter.charge(request, timeout=1)
+    assert result.outcome == Outcome.UNKNOWN
+    assert (await kind.adapter.look_up(request, timeout=5)).outcome == Outcome.NOT_FOUND
+    assert kind.charged() == []
+
+
+async def test_a_429_is_not_attempted_and_says_how_long_to_wait(kind: Kind) -> None:
+    request = ask(kind, "limited")
+    result = await kind.adapter.charge(request, timeout=5)
+    assert (result.outcome, result.code) == (Outcome.NOT_ATTEMPTED, "rate_limited")
+    assert result.retry_after == Decimal(2)
+    assert kind.charged() == []
+
+
+async def test_a_500_is_unknown(kind: Kind) -> None:
+    result = await kind.adapter.charge(ask(kind, "500"), timeout=5)
+    assert result.outcome == Outcome.UNKNOWN
+    assert kind.charged() == []
+
+
+async def test_a_call_passes_its_gate_or_is_not_sent(kind: Kind) -> None:
+    passed: list[int] = []
+
+    async def gate() -> None:
+        passed.append(len(kind.charged()))
+
+    await kind.adapter.charge(ask(kind), timeout=5, gate=gate)
+    assert passed == [0]
+
+    async def shut() -> None:
+        raise NotSentError("slot_missed")
+
+    with pytest.raises(NotSentError):
+        await kind.adapter.charge(ask(kind), timeout=5, gate=shut)
+    assert kind.charged() == [AMOUNT]
+
+
+async def test_a_cancelled_call_is_not_answered(kind: Kind) -> None:
+    request = ask(kind, "charged")
+    call = asyncio.create_task(kind.adapter.charge(request, timeout=30))
+    await until(lambda: kind.charged() == [AMOUNT])
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+async def test_a_refund_goes_back_once_and_is_found(kind: Kind) -> None:
+    paid = await kind.adapter.charge(ask(kind), timeout=5)
+    request = back(paid.gateway_payment_id, 98)
+    missing = await kind.adapter.look_up_refund(request, timeout=5)
+    assert missing.outcome == Outcome.NOT_FOUND
+    result = await kind.adapter.refund(request, timeout=5)
+    assert (result.outcome, result.amount, result.currency) == (Outcome.SUCCEEDED, 98, "USD")
+    again = await kind.adapter.refund(replace(request, send_no=2), timeout=5)
+    assert again.gateway_refund_id == result.gateway_refund_id
+    for asked in (request, replace(request, gateway_refund_id=result.gateway_refund_id)):
+        found = await kind.adapter.look_up_refund(asked, timeout=5)
+        assert (found.outcome, found.gateway_refund_id, found.source) == (
+            Outcome.SUCCEEDED,
+            result.gateway_refund_id,
+            Source.LOOKUP,
+        )
+    second = await kind.adapter.refund(back(paid.gateway_payment_id, 98), timeout=5)
+    assert second.gateway_refund_id != result.gateway_refund_id
+    assert sorted(kind.refunded()) == [98, 98]
+
+
+async def test_no_more_goes_back_than_was_paid(kind: Kind) -> None:
+    paid = await kind.adapter.charge(ask(kind), timeout=5)
+    assert (await kind.adapter.refund(back(paid.gateway_payment_id), timeout=5)).outcome == (
+        Outcome.SUCCEEDED
+    )
+    over = await kind.adapter.refund(back(paid.gateway_payment_id, 1), timeout=5)
+    assert over.outcome == Outcome.DECLINED
+    assert over.code
+    assert kind.refunded() == [AMOUNT]
+
+
+@pytest.mark.parametrize("which", ["simulated", "stripe"])
+async def test_a_refused_connection_attempted_nothing(which: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        adapter: Gateway
+        if which == "simulated":
+            adapter, token = SimulatedGateway(url), "tok_ok"
+        else:
+            adapter, token = StripeGateway(url, api_key=API_KEY), "cus_a/pm_ok"
+        request = replace(
+            ask(Simulated(adapter, SimulatorProcess(Path("none")))), payment_method_token=token
+        )
+        sent = await adapter.charge(request, timeout=5)
+        assert (sent.outcome, sent.code) == (Outcome.NOT_ATTEMPTED, "connection_refused")
+        asked = await adapter.look_up(request, timeout=5)
+        assert asked.outcome == Outcome.UNKNOWN
+        await adapter.aclose()
+
+
+# What only Stripe has.
+
+
+@pytest.fixture
+def double() -> Iterator[StripeDouble]:
+    with StripeDouble() as process:
+        yield process
+
+
+@pytest.fixture
+async def stripe(double: StripeDouble) -> AsyncIterator[Stripe]:
+    adapter = StripeGateway(double.url, api_key=API_KEY)
+    yield Stripe(adapter, double)
+    await adapter.aclose()
+
+
+async def test_all_tries_of_an_invoice_confirm_one_intent(stripe: Stripe) -> None:
+    first = ask(stripe, "decline")
+    declined = await stripe.adapter.charge(first, timeout=5)
+    assert declined.gateway_intent_id
+    second = replace(
+        first,
+        idempotency_key=first.idempotency_key.replace("try-1", "try-2"),
+        payment_method_token=stripe.token("charged"),
+        gateway_intent_id=declined.gateway_intent_id,
+        previous_payment_id=declined.gateway_payment_id,
+    )
+    assert (await stripe.adapter.look_up(second, timeout=5)).outcome == Outcome.NOT_FOUND
+    assert (await stripe.adapter.charge(second, timeout=1)).outcome == Outcome.UNKNOWN
+    found = await stripe.adapter.look_up(second, timeout=5)
+    assert (found.outcome, found.gateway_intent_id) == (
+        Outcome.SUCCEEDED,
+        declined.gateway_intent_id,
+    )
+    assert found.gateway_payment_id != declined.gateway_payment_id
+    third = replace(
+        second,
+        idempotency_key=first.idempotency_key.replace("try-1", "try-3"),
+        payment_method_token=stripe.token("ok"),
+    )
+    late = await stripe.adapter.charge(third, timeout=5)
+    assert (late.outcome, late.code) == (Outcome.UNKNOWN, "payment_intent_unexpected_state")
+    books = stripe.double.ledger()
+    assert len(books["intents"]) == 1
+    assert len(books["charges"]) == 2
+    assert stripe.charged() == [AMOUNT]
+
+
+async def test_advice_goes_before_the_reason(stripe: Stripe) -> None:
+    request = replace(ask(stripe), payment_method_token="cus_a/pm_advice_do_not_try_again")
+    result = await stripe.adapter.charge(request, timeout=5)
+    assert (result.outcome, result.code) == (Outcome.DECLINED, "do_not_try_again")
+
+
+async def test_a_request_in_flight_is_unknown_to_the_other_one(stripe: Stripe) -> None:
+    request = replace(ask(stripe), payment_method_token="cus_a/pm_slow")
+    results = await asyncio.gather(*(stripe.adapter.charge(request, timeout=5) for _ in range(2)))
+    assert sorted(result.outcome for result in results) == [Outcome.SUCCEEDED, Outcome.UNKNOWN]
+    assert stripe.charged() == [AMOUNT]
+
+
+async def test_a_wrong_key_attempts_nothing(double: StripeDouble) -> None:
+    adapter = StripeGateway(double.url, api_key="sk_test_wrong")
+    result = await adapter.charge(ask(Stripe(adapter, double)), timeout=5)
+    assert (result.outcome, result.code) == (Outcome.NOT_ATTEMPTED, "unauthorized")
+    await adapter.aclose()
+
+
+async def test_signed_events_say_which_try_they_are_about(stripe: Stripe) -> None:
+    paid = ask(stripe)
+    result = await stripe.adapter.charge(paid, timeout=5)
+    refund = back(result.gateway_payment_id, 98)
+    await stripe.adapter.refund(refund, timeout=5)
+    charge_event, refund_event = stripe.double.ledger()["events"]
+    now = datetime.now(UTC)
+
+    def delivered(event: dict[str, Any], secret: str = SECRET, late: int = 0) -> Any:  # noqa: ANN401
+        body = json.dumps(event).encode()
+        header = signature(body, secret, int(now.timestamp()) - late)
+        return stripe_webhooks.read_webhook(
+            body, {"stripe-signature": header}, ("whsec_old_one_in_rotation", SECRET), now
+        )
+
+    told = delivered(charge_event)
+    assert told.payload == {
+        "paymentId": result.gateway_payment_id,
+        "reference": paid.idempotency_key,
+        "outcome": "SUCCEEDED",
+        "amount": AMOUNT,
+        "currency": "USD",
+    }
+    told = delivered(refund_event)
+    assert told.payload["reference"] == refund.idempotency_key
+    assert told.payload["refundId"]
+    assert "paymentId" not in told.payload
+    for bad in ({"secret": "whsec_of_somebody_else"}, {"late": 301}, {"late": -301}):
+        with pytest.raises(WebhookSignatureError):
+            delivered(charge_event, **bad)
+    with pytest.raises(WebhookSignatureError):
+        stripe_webhooks.read_webhook(b"{}", {}, (SECRET,), now + timedelta(0))
