@@ -31,7 +31,8 @@ from billing_shell.sql_files import SqlFiles
 CHECK_SECONDS = 3.0
 """For which one check may take."""
 
-_KEPT_SECONDS = 1.0
+KEPT_SECONDS = 1.0
+"""For which an answer counts."""
 
 
 class State(StrEnum):
@@ -133,7 +134,7 @@ class Health:
     async def readiness(self, exclude: Collection[str] = ()) -> Readiness:
         """How things stand, except those that the caller does not want to know about."""
         async with self._lock:
-            if time.monotonic() - self._looked_at > _KEPT_SECONDS:
+            if time.monotonic() - self._looked_at > KEPT_SECONDS:
                 self._states = await self._look()
                 self._looked_at = time.monotonic()
         return Readiness(
