@@ -34,6 +34,31 @@ _SUBSCRIBE = """
 """
 
 
+_CHECK_OUT = """
+    WITH customer AS MATERIALIZED (
+        SELECT c.customer_id
+        FROM billing_api.create_customer(
+            p_external_ref => 'customer ' || %s::integer, p_currency => 'USD'
+        ) AS c
+    ),
+
+    method AS MATERIALIZED (
+        SELECT c.customer_id, m.payment_method_id
+        FROM customer AS c
+        CROSS JOIN LATERAL billing_api.add_payment_method(
+            p_customer_id => c.customer_id, p_gateway_account => %s, p_token => %s
+        ) AS m
+    )
+
+    SELECT s.subscription_id
+    FROM method AS m
+    CROSS JOIN LATERAL billing_api.create_subscription(
+        p_customer_id => m.customer_id, p_plan_code => 'BASIC',
+        p_idempotency_key => 'check-out ' || m.customer_id
+    ) AS s
+"""
+
+
 class World:
     """Drives the database as an operator, and reads all of it."""
 
@@ -73,6 +98,12 @@ class World:
         self.value(
             "SELECT billing_api.create_plan('BASIC', 'Basic', %s::bigint, 'USD', 'MONTH')", PRICE
         )
+
+    def check_out(self, token: str = "tok_ok") -> int:  # noqa: S107
+        """Sign a new customer up, who pays first; return the subscription."""
+        self._people += 1
+        subscription_id = self.value(_CHECK_OUT, self._people, ACCOUNT, token)
+        return int(subscription_id)
 
     def reconnect(self) -> None:
         """Connect again, after an outage."""
