@@ -3,7 +3,8 @@ BEGIN;
 SELECT plan(13);
 
 SELECT results_eq(
-    $$SELECT s, billing.outcome_rank(s) FROM unnest('{STARTED,UNKNOWN,REQUIRES_ACTION,PROCESSING,DECLINED,SUCCEEDED,ABANDONED,NOT_FOUND,x}'::text[]) AS s$$,
+    $$SELECT s, billing.outcome_rank(s)
+        FROM unnest('{STARTED,UNKNOWN,REQUIRES_ACTION,PROCESSING,DECLINED,SUCCEEDED,ABANDONED,NOT_FOUND,x}'::text[]) AS s$$,
     $$VALUES ('STARTED', 1), ('UNKNOWN', 2), ('REQUIRES_ACTION', 3), ('PROCESSING', 4), ('DECLINED', 5), ('SUCCEEDED', 6),
       ('ABANDONED', NULL), ('NOT_FOUND', NULL), ('x', NULL)$$,
     'STARTED < UNKNOWN < REQUIRES_ACTION < PROCESSING < DECLINED < SUCCEEDED; the rest has no rank'
@@ -25,7 +26,8 @@ SELECT results_eq(
 SELECT is(billing.decline_class(NULL, 'stolen_card'), 'HARD', 'without an adapter that of all adapters');
 SELECT is_empty(
     $$SELECT d.code FROM billing.decline_code AS d WHERE d.adapter = '*'
-      AND d.code IN ('lost_card', 'stolen_card', 'pickup_card', 'fraudulent', 'restricted_card', 'revocation_of_authorization', 'invalid_number', 'invalid_account')
+      AND d.code IN ('lost_card', 'stolen_card', 'pickup_card', 'fraudulent', 'restricted_card', 'revocation_of_authorization',
+          'invalid_number', 'invalid_account')
       AND d.class <> 'HARD'$$,
     'a lost, stolen, picked up, fraudulent, restricted, revoked or invalid card is never tried again'
 );
@@ -56,11 +58,9 @@ SELECT billing_test.renewal_invoice('a');
 SELECT billing_test.renewal_invoice('b');
 SELECT billing_test.start('2027-05-01T00:00:00Z');
 CREATE TEMPORARY TABLE result AS
-SELECT ARRAY(
-    SELECT billing_test.result(a.attempt_id, o.outcome, 'x')
-    FROM billing.payment_attempt AS a, (VALUES ('NOT_ATTEMPTED'), ('UNKNOWN'), ('SUCCEEDED'), ('DECLINED')) AS o (outcome)
-    WHERE a.status = 'STARTED'
-) AS results;
+SELECT array_agg(billing_test.result(a.attempt_id, o.outcome, 'x')) AS results
+FROM billing.payment_attempt AS a, (VALUES ('NOT_ATTEMPTED'), ('UNKNOWN'), ('SUCCEEDED'), ('DECLINED')) AS o (outcome)
+WHERE a.status = 'STARTED';
 SELECT results_eq(
     $$SELECT n, (SELECT string_agg((x).outcome, ' ') FROM unnest(billing.results_of_round(r.results, n)) AS x)
       FROM result AS r, generate_series(1, 5) AS n$$,

@@ -15,12 +15,14 @@ INSERT INTO billing.customer_contact SELECT max(c.customer_id), 'a@example.org' 
 INSERT INTO billing.trial_taken (customer_id, scope, subscription_id, taken_at)
 SELECT s.customer_id, 'customer', s.subscription_id, '2027-05-01Z' FROM billing.subscription AS s;
 INSERT INTO billing.reconciliation_case (kind, customer_id, invoice_id, attempt_id, opened_at)
-SELECT 'UNKNOWN_OUTCOME', a.customer_id, a.invoice_id, a.attempt_id, '2027-05-01Z' FROM billing.payment_attempt AS a ORDER BY a.attempt_id LIMIT 1;
+SELECT 'UNKNOWN_OUTCOME', a.customer_id, a.invoice_id, a.attempt_id, '2027-05-01Z' FROM billing.payment_attempt AS a
+    ORDER BY a.attempt_id LIMIT 1;
 INSERT INTO billing.subscription_change (
     customer_id, subscription_id, status, timing, payment_behavior, from_price_id, from_quantity, to_price_id, to_quantity, opens_period,
     effective_at, created_at
 )
-SELECT s.customer_id, s.subscription_id, 'PENDING', 'IMMEDIATE', 'PAY_FIRST', s.price_id, 1, s.price_id, 2, false, '2027-05-01Z', '2027-05-01Z'
+SELECT s.customer_id, s.subscription_id, 'PENDING', 'IMMEDIATE', 'PAY_FIRST', s.price_id, 1, s.price_id AS to_price_id, 2, false, '2027-05-01Z',
+    '2027-05-01Z'
 FROM billing.subscription AS s;
 INSERT INTO billing.pending_line (customer_id, subscription_id, kind, description, amount, base_invoice_id, created_at)
 SELECT i.customer_id, i.subscription_id, 'CARRIED', 'x', 10, i.invoice_id, '2027-05-01Z' FROM billing.invoice AS i WHERE i.kind = 'INITIAL';
@@ -28,7 +30,8 @@ INSERT INTO billing.refund (
     customer_id, invoice_id, attempt_id, refund_no, purpose, amount, currency, idempotency_key, gateway_account_id, gateway_payment_id,
     gateway_refund_id, requested_by, requested_at
 )
-SELECT a.customer_id, a.invoice_id, a.attempt_id, 1, 'REQUESTED', 10, 'USD', 'refund', a.gateway_account_id, a.gateway_payment_id, 're_1', 'x',
+SELECT a.customer_id, a.invoice_id, a.attempt_id, 1, 'REQUESTED', 10, 'USD', 'refund', a.gateway_account_id, a.gateway_payment_id, 're_1',
+    'x',
     '2027-05-01Z'
 FROM billing.payment_attempt AS a WHERE a.status = 'SUCCEEDED' ORDER BY a.attempt_id LIMIT 1;
 INSERT INTO billing.refund_report (customer_id, refund_id, source, outcome, verdict, as_of)
@@ -53,7 +56,8 @@ BEGIN
     SELECT string_agg(format('%I', a.attname), ', ' ORDER BY a.attnum)
     INTO v_columns
     FROM pg_attribute AS a
-    WHERE a.attrelid = ('billing.' || p_table)::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' AND a.attidentity = '';
+    WHERE a.attrelid = ('billing.' || p_table)::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+        AND a.attidentity = '';
     BEGIN
         EXECUTE format(
             'INSERT INTO billing.%1$I (%2$s) SELECT %3$s FROM (
@@ -95,7 +99,8 @@ INSERT INTO fresh VALUES
 ('invoice_line', 'true', '{"line_no": 2}'),
 ('credit_balance', 'true', '{"currency": "EUR"}'),
 ('credit_entry', 'true', '{"entry_seq": 2}'),
-('payment_attempt', 'status = ''SUCCEEDED''', '{"attempt_id": 9984, "attempt_no": 9, "idempotency_key": "fresh", "gateway_payment_id": "fresh"}'),
+('payment_attempt', 'status = ''SUCCEEDED''',
+    '{"attempt_id": 9984, "attempt_no": 9, "idempotency_key": "fresh", "gateway_payment_id": "fresh"}'),
 ('payment_report', 'true', '{"payment_report_id": 9984}'),
 ('webhook_event', 'true', '{"webhook_event_id": 9984, "event_id": "fresh"}'),
 ('reconciliation_case', 'attempt_id IS NOT NULL', '{"case_id": 9984, "kind": "DISPUTE"}'),
@@ -165,7 +170,8 @@ INSERT INTO broken VALUES
 ('dunning_policy', 'past_due_renewal_is_known', '{"past_due_renewal": "MAYBE"}'),
 ('dunning_policy', 'grace_is_positive', '{"grace": "00:00:00"}'),
 ('subscription', 'subscription_covers_a_resource_of_its_customer', jsonb_build_object(
-    'resource_id', (SELECT max(r.resource_id) FROM billing.resource AS r), 'customer_id', (SELECT w.a FROM whose AS w), 'payment_method_id', NULL)),
+    'resource_id', (SELECT max(r.resource_id) FROM billing.resource AS r), 'customer_id', (SELECT w.a FROM whose AS w),
+        'payment_method_id', NULL)),
 ('subscription', 'subscription_pins_a_price', '{"price_id": 1}'),
 ('subscription', 'subscription_follows_a_dunning_policy', '{"dunning_policy_id": 1}'),
 ('subscription', 'subscription_pays_with_a_method_of_its_customer', '{"payment_method_id": 1}'),
@@ -180,10 +186,12 @@ INSERT INTO broken VALUES
 ('subscription', 'begun_subscription_has_a_period',
     '{"status": "PAST_DUE", "past_due_since": "2027-05-01T00:00:00Z", "ended_at": null, "end_reason": null, "anchor_at": null}'),
 ('subscription', 'incomplete_subscription_has_no_period', '{"status": "INCOMPLETE", "ended_at": null, "end_reason": null}'),
-('subscription', 'current_period_is_not_empty', '{"current_period_end": "2027-05-01T00:00:00Z", "current_period_start": "2027-05-01T00:00:00Z"}'),
+('subscription', 'current_period_is_not_empty',
+    '{"current_period_end": "2027-05-01T00:00:00Z", "current_period_start": "2027-05-01T00:00:00Z"}'),
 ('subscription', 'only_a_renewable_subscription_is_due', '{"next_renewal_at": "2027-06-01T00:00:00Z"}'),
 ('subscription', 'renewal_is_due_at_the_end_of_the_period',
-    '{"status": "PAST_DUE", "past_due_since": "2027-05-01T00:00:00Z", "ended_at": null, "end_reason": null, "next_renewal_at": "2027-05-31T00:00:00Z"}'),
+    '{"status": "PAST_DUE", "past_due_since": "2027-05-01T00:00:00Z", "ended_at": null, "end_reason": null,
+        "next_renewal_at": "2027-05-31T00:00:00Z"}'),
 ('subscription', 'running_subscription_is_due_or_parked', '{"status": "ACTIVE", "ended_at": null, "end_reason": null}'),
 ('subscription', 'ended_subscription_says_when_and_why', '{"end_reason": null}'),
 ('subscription', 'past_due_subscription_says_since_when', '{"past_due_since": "2027-05-01T00:00:00Z"}'),
@@ -210,7 +218,8 @@ INSERT INTO broken VALUES
 ('subscription_period', 'only_one_first_period', '{"prev_end": null}'),
 ('subscription_period', 'first_period_of_own_subscription', '{"subscription_id": 9984, "prev_end": null}'),
 ('subscription_period', 'first_period_of_own_subscription', jsonb_build_object(
-    'prev_end', NULL, 'customer_id', (SELECT w.a FROM whose AS w), 'subscription_id', (SELECT max(s.subscription_id) FROM billing.subscription AS s))),
+    'prev_end', NULL, 'customer_id', (SELECT w.a FROM whose AS w), 'subscription_id',
+        (SELECT max(s.subscription_id) FROM billing.subscription AS s))),
 ('trial_taken', 'trial_is_taken_once', '{"scope": "customer"}'),
 ('trial_taken', 'trial_was_of_a_subscription', '{"subscription_id": 1}'),
 ('invoice', 'invoice_is_of_a_subscription_of_its_customer', jsonb_build_object(
@@ -243,7 +252,8 @@ INSERT INTO broken VALUES
 ('invoice', 'invoice_total_is_sum_of_parts', '{"amount_paid": 3001}'),
 ('invoice', 'paid_invoice_owes_nothing', '{"status": "PAID", "paid_at": "2027-06-01T00:00:00Z", "next_attempt_at": null}'),
 ('invoice', 'invoice_status_has_its_instant', '{"status": "VOID", "next_attempt_at": null}'),
-('invoice', 'only_an_open_invoice_or_a_debt_is_attempted', '{"status": "VOID", "voided_at": "2027-06-01T00:00:00Z", "next_attempt_at": "2027-06-01T00:00:00Z"}'),
+('invoice', 'only_an_open_invoice_or_a_debt_is_attempted',
+    '{"status": "VOID", "voided_at": "2027-06-01T00:00:00Z", "next_attempt_at": "2027-06-01T00:00:00Z"}'),
 ('invoice', 'failures_have_instants', '{"failure_count": 1}'),
 ('invoice', 'dunning_of_an_open_invoice_ends',
     '{"status": "VOID", "voided_at": "2027-06-01T00:00:00Z", "next_attempt_at": null, "dunning_ends_at": "2027-06-01T00:00:00Z"}'),
@@ -269,7 +279,8 @@ INSERT INTO broken VALUES
     'payment_method_id', NULL, 'payment_method_token', NULL, 'gateway_account_id', NULL)),
 ('payment_attempt', 'attempt_uses_a_method_of_its_customer', '{"payment_method_id": 1}'),
 ('payment_attempt', 'attempt_number_is_unique_per_invoice', '{"attempt_no": 1}'),
-('payment_attempt', 'gateway_key_is_used_once', jsonb_build_object('idempotency_key', (SELECT min(a.idempotency_key) FROM billing.payment_attempt AS a))),
+('payment_attempt', 'gateway_key_is_used_once',
+    jsonb_build_object('idempotency_key', (SELECT min(a.idempotency_key) FROM billing.payment_attempt AS a))),
 ('payment_attempt', 'attempt_status_is_known', '{"status": "LOST", "ended_at": null}'),
 ('payment_attempt', 'attempt_amount_is_positive', '{"amount": 0}'),
 ('payment_attempt', 'attempt_has_a_method_unless_there_is_none', '{"payment_method_token": null}'),
@@ -345,7 +356,7 @@ UPDATE fresh SET changes = changes || '{"fingerprint": null}' WHERE table_name =
 UPDATE fresh SET changes = changes || '{"change_id": null}' WHERE table_name = 'invoice';
 INSERT INTO broken
 SELECT 'invoice', 'one_change_is_billed_once', jsonb_build_object('change_id', (
-    SELECT i.change_id FROM billing.invoice AS i WHERE i.status = 'OPEN' LIMIT 1));
+    SELECT i.change_id FROM billing.invoice AS i WHERE i.status = 'OPEN' ORDER BY i.ctid LIMIT 1));
 
 SELECT is_empty(
     $$SELECT b.table_name, b.promise, b.changes, r.by

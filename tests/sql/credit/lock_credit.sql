@@ -9,12 +9,14 @@ SELECT billing_api.grant_credit(c.a, 1000, 'USD', 'x', 'k') FROM c;
 SELECT billing_api.grant_credit(c.a, 1000, 'EUR', 'x', 'k2') FROM c;
 SELECT billing_api.grant_credit(c.b, 1000, 'USD', 'x', 'k') FROM c;
 SELECT is(
-    (SELECT count(*) FROM billing.credit_balance AS b WHERE b.xmax::text::bigint <> 0), 3::bigint, 'three balances, each written by its grant'
+    (SELECT count(*) FROM billing.credit_balance AS b WHERE b.xmax::text::bigint <> 0), 3::bigint,
+        'three balances, each written by its grant'
 );
 SELECT lives_ok('SELECT billing.lock_credit(NULL)', 'nothing to lock is nothing to do');
 SELECT lives_ok($$SELECT billing.lock_credit(ARRAY[ROW(1, 1)::billing.subscription_key])$$, 'nor is a customer without credit');
 SELECT lives_ok(
-    $$SELECT billing.lock_credit(ARRAY[ROW(c.b, 1)::billing.subscription_key, ROW(c.a, 2)::billing.subscription_key, ROW(c.a, 3)::billing.subscription_key]) FROM c$$,
+    $$SELECT billing.lock_credit(ARRAY[ROW(c.b, 1)::billing.subscription_key, ROW(c.a, 2)::billing.subscription_key,
+        ROW(c.a, 3)::billing.subscription_key]) FROM c$$,
     'keys may come in any order, and twice'
 );
 
@@ -42,7 +44,8 @@ SELECT results_eq(
     $$VALUES (1::bigint, 'GRANTED', 1000::bigint, 1000::bigint), (2, 'DRAWN', -300, 700)$$, 'a draw is an entry with the balance after it'
 );
 SELECT row_eq(
-    $$SELECT b.balance, b.entry_seq FROM billing.credit_balance AS b WHERE b.currency = 'EUR'$$, ROW(700::bigint, 2::bigint), 'and the balance follows'
+    $$SELECT b.balance, b.entry_seq FROM billing.credit_balance AS b WHERE b.currency = 'EUR'$$, ROW(700::bigint, 2::bigint),
+        'and the balance follows'
 );
 SELECT pg_temp.draw(0, NULL, NULL);
 SELECT is((SELECT count(*) FROM billing.credit_entry AS e WHERE e.currency = 'EUR'), 2::bigint, 'a draw of nothing is none');

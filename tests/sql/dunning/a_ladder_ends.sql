@@ -73,11 +73,13 @@ SELECT is(
 );
 SELECT is(pg_temp.state('f01'), 'CANCELED payment_failed 05-08 00:00 FAILED', 'F01: then it is CANCELED, the invoice FAILED, on 8 May');
 SELECT is(
-    (SELECT count(*) FROM billing.invoice AS i INNER JOIN scene AS s USING (subscription_id) WHERE i.period_start = '2027-05-01Z'), 1::bigint,
+    (SELECT count(*) FROM billing.invoice AS i INNER JOIN scene AS s USING (subscription_id) WHERE i.period_start = '2027-05-01Z'),
+        1::bigint,
     'F03: May has one invoice'
 );
 SELECT is(
-    (SELECT count(*) FROM billing.invoice AS i INNER JOIN scene AS s USING (subscription_id) WHERE i.period_start > '2027-05-01Z'), 0::bigint,
+    (SELECT count(*) FROM billing.invoice AS i INNER JOIN scene AS s USING (subscription_id) WHERE i.period_start > '2027-05-01Z'),
+        0::bigint,
     'F01: no later period was ever invoiced'
 );
 SELECT results_eq(
@@ -112,7 +114,8 @@ SELECT results_eq(
           ON l.no = a.attempt_no ORDER BY 1$$,
     'VALUES (2, true), (3, true), (4, true)', 'standard: 1, 3 and 5 days, each after the failure before, and up to two hours'
 );
-SELECT matches(pg_temp.state('standard'), '^CANCELED payment_failed 05-(09|10) [0-9:]+ FAILED$', 'standard: the fourth failure ends it at once');
+SELECT matches(pg_temp.state('standard'), '^CANCELED payment_failed 05-(09|10) [0-9:]+ FAILED$',
+    'standard: the fourth failure ends it at once');
 
 -- store_grace: retries are spent on the 6th, grace ends on the 8th.
 SELECT pg_temp.scene('grace', 'store_grace');
@@ -120,7 +123,8 @@ SELECT pg_temp.run('2027-05-01T00:00:00Z', '2027-05-07T00:00:00Z', '12 hours');
 SELECT is(pg_temp.attempts('grace'), '1: 05-01 00:00, 2: 05-02 00:00, 3: 05-04 00:00, 4: 05-06 00:00', 'store_grace: its retries');
 SELECT is(pg_temp.state('grace'), 'PAST_DUE OPEN', 'store_grace: retries spent, but grace still runs');
 SELECT is(
-    (SELECT billing_api.has_access(s.customer_id, p_as_of => '2027-05-07T23:59:59Z')::text || billing_api.has_access(s.customer_id, p_as_of => '2027-05-08T00:00:00Z')::text
+    (SELECT billing_api.has_access(s.customer_id, p_as_of => '2027-05-07T23:59:59Z')::text || billing_api.has_access(s.customer_id,
+        p_as_of => '2027-05-08T00:00:00Z')::text
      FROM scene AS s WHERE s.name = 'grace'), 'truefalse', 'store_grace: access to the end of grace, whether anybody works or not'
 );
 SELECT is(billing_worker.end_dunning(100, '2027-05-07T23:59:59Z'), 0, 'store_grace: not a second before');
@@ -156,7 +160,8 @@ SELECT is(pg_temp.state('paid'), 'ACTIVE PAID', 'paid on the third attempt, it i
 SELECT row_eq(
     $$SELECT s.past_due_since, s.access_until, s.current_period_start, s.next_renewal_at FROM billing.subscription AS s
       INNER JOIN scene AS x USING (subscription_id) WHERE x.name = 'paid'$$,
-    ROW(NULL::timestamptz, NULL::timestamptz, '2027-05-01Z'::timestamptz, '2027-06-01Z'::timestamptz), 'in the period that was paid, its anchor unmoved'
+    ROW(NULL::timestamptz, NULL::timestamptz, '2027-05-01Z'::timestamptz, '2027-06-01Z'::timestamptz),
+        'in the period that was paid, its anchor unmoved'
 );
 SELECT is(
     (SELECT count(*) FROM billing.subscription_event AS e INNER JOIN scene AS s USING (subscription_id)

@@ -25,15 +25,18 @@ SELECT is(
     '{2027-05-02T12:00Z,2027-05-04T12:00Z,2027-05-06T12:00Z,NULL}', 'store_grace: 1, 3, 5 days from the first failure'
 );
 SELECT ok(
-    (SELECT bool_and(pg_temp.rung('standard', 1, i) BETWEEN '2027-05-21T12:00Z' AND '2027-05-21T14:00Z') FROM generate_series(0, 64000, 64) AS i),
+    (SELECT bool_and(pg_temp.rung('standard', 1, i) BETWEEN '2027-05-21T12:00Z' AND '2027-05-21T14:00Z')
+        FROM generate_series(0, 64000, 64) AS i),
     'standard: the first retry comes 1 day to 1 day 2 hours after the failure, whatever the invoice'
 );
 SELECT ok(
-    (SELECT bool_and(pg_temp.rung('standard', 2, i) BETWEEN '2027-05-23T12:00Z' AND '2027-05-23T14:00Z') FROM generate_series(0, 6400, 64) AS i),
+    (SELECT bool_and(pg_temp.rung('standard', 2, i) BETWEEN '2027-05-23T12:00Z' AND '2027-05-23T14:00Z')
+        FROM generate_series(0, 6400, 64) AS i),
     'standard: the second 3 days to 3 days 2 hours after that'
 );
 SELECT ok(
-    (SELECT bool_and(pg_temp.rung('standard', 3, i) BETWEEN '2027-05-25T12:00Z' AND '2027-05-25T14:00Z') FROM generate_series(0, 6400, 64) AS i),
+    (SELECT bool_and(pg_temp.rung('standard', 3, i) BETWEEN '2027-05-25T12:00Z' AND '2027-05-25T14:00Z')
+        FROM generate_series(0, 6400, 64) AS i),
     'standard: the third 5 days to 5 days 2 hours after that'
 );
 SELECT is(pg_temp.rung('standard', 4), NULL, 'standard: after the fourth failure there is none');
@@ -41,10 +44,12 @@ SELECT is(pg_temp.rung('standard', 0), NULL, 'before the first failure there is 
 SELECT is(pg_temp.rung('standard', 400), NULL, 'nor far beyond the ladder');
 SELECT is(pg_temp.rung('standard', 1), pg_temp.rung('standard', 1), 'the jitter is the same when it is computed again');
 SELECT ok(
-    (SELECT count(DISTINCT pg_temp.rung('standard', 1, i)) > 900 FROM generate_series(64, 64000, 64) AS i), 'and spreads a thousand invoices'
+    (SELECT count(DISTINCT pg_temp.rung('standard', 1, i)) > 900 FROM generate_series(64, 64000, 64) AS i),
+        'and spreads a thousand invoices'
 );
 SELECT ok(
-    (SELECT count(DISTINCT pg_temp.rung('standard', n) - '2027-05-20T12:00Z' - make_interval(days => 2 * n - 1)) = 3 FROM generate_series(1, 3) AS n),
+    (SELECT count(DISTINCT pg_temp.rung('standard', n) - '2027-05-20T12:00Z' - make_interval(days => 2 * n - 1)) = 3
+        FROM generate_series(1, 3) AS n),
     'each failure has a jitter of its own'
 );
 SELECT is(
@@ -73,7 +78,8 @@ SELECT results_eq(
 );
 SET LOCAL timezone = 'UTC';
 SELECT is(
-    (SELECT max(pg_temp.rung('standard', 1, i)) - min(pg_temp.rung('standard', 1, i)) <= '2 hours' FROM generate_series(0, 640000, 64) AS i), true,
+    (SELECT max(pg_temp.rung('standard', 1, i)) - min(pg_temp.rung('standard', 1, i)) <= '2 hours'
+        FROM generate_series(0, 640000, 64) AS i), true,
     'ten thousand invoices stay within the two hours'
 );
 

@@ -9,12 +9,15 @@ UPDATE scene SET subscription_id = billing_test.subscription(customer_id, p_as_o
 SELECT billing_test.collect(p_as_of => '2027-04-01T00:00:00Z');
 CREATE TEMPORARY TABLE operation (no integer, name text, statement text, events text);
 INSERT INTO operation VALUES
-(1, 'a sign-up', 'SELECT billing_test.subscription(s.customer_id, p_resource_ref => ''other'') FROM scene AS s', 'SubscriptionCreated InvoiceOpened'),
+(1, 'a sign-up', 'SELECT billing_test.subscription(s.customer_id, p_resource_ref => ''other'') FROM scene AS s',
+    'SubscriptionCreated InvoiceOpened'),
 (2, 'a renewal', 'SELECT billing_worker.renew_due(10)', 'InvoiceOpened'),
 (3, 'a payment', 'SELECT billing_test.collect(p_as_of => ''2027-05-01T00:00:00Z'')', 'InvoicePaid SubscriptionRenewed InvoicePaid'),
-(4, 'a cancellation at period end', 'SELECT billing_api.cancel_subscription(s.subscription_id, true) FROM scene AS s', 'SubscriptionCancelScheduled'),
+(4, 'a cancellation at period end', 'SELECT billing_api.cancel_subscription(s.subscription_id, true) FROM scene AS s',
+    'SubscriptionCancelScheduled'),
 (5, 'its undoing', 'SELECT billing_api.undo_cancel(s.subscription_id) FROM scene AS s', 'SubscriptionCancelScheduled'),
-(6, 'a cancellation', 'SELECT billing_api.cancel_subscription(s.subscription_id, p_as_of => ''2027-05-02T00:00:00Z'') FROM scene AS s', 'SubscriptionCanceled'),
+(6, 'a cancellation', 'SELECT billing_api.cancel_subscription(s.subscription_id, p_as_of => ''2027-05-02T00:00:00Z'') FROM scene AS s',
+    'SubscriptionCanceled'),
 (7, 'credit', 'SELECT billing_api.grant_credit(s.customer_id, 100, ''USD'', ''x'', ''k'') FROM scene AS s', 'CreditGranted');
 
 CREATE FUNCTION pg_temp.taken_back(p_statement text, p_break_outbox boolean)

@@ -41,7 +41,8 @@ SELECT is(
 SELECT is(pg_temp.claim(10, '2027-06-01T00:00:00Z'), 'a b c d', 'later all four');
 SELECT is(pg_temp.claim(1, '2027-06-01T00:00:00Z'), 'c', 'the oldest hour comes first');
 SELECT is(pg_temp.claim(2, '2027-06-01T00:00:00Z'), 'a c', 'then the next hour, in key order within it');
-SELECT is(billing.claim_due_subscriptions(10, '2027-01-01Z', 0, 1, NULL), '{}'::billing.subscription_key[], 'nothing due is an empty array, not NULL');
+SELECT is(billing.claim_due_subscriptions(10, '2027-01-01Z', 0, 1, NULL), '{}'::billing.subscription_key[],
+    'nothing due is an empty array, not NULL');
 SELECT is(
     concat_ws('|', pg_temp.claim(10, '2027-06-01Z', 0, 2), pg_temp.claim(10, '2027-06-01Z', 1, 2)),
     CASE (SELECT s.customer_id / 64 % 2 FROM sold AS s WHERE s.name = 'a') WHEN 0 THEN 'a c|b d' ELSE 'b d|a c' END,

@@ -77,7 +77,8 @@ SELECT row_eq(
     $$SELECT p.credit, p.credit_seq, p.credit_balance, p.event_count FROM pg_temp.plans() AS p WHERE p.quantity = 7$$,
     ROW(1::bigint, 2::bigint, 0::bigint, 1), 'a cent of credit is drawn under the next number of the ledger, and leaves nothing'
 );
-SELECT billing_api.grant_credit(s.customer_id, 20999, 'USD', 'the rest', 'k2', '2027-04-02T00:00:00Z') FROM sold AS s WHERE s.name = 'seven';
+SELECT billing_api.grant_credit(s.customer_id, 20999, 'USD', 'the rest', 'k2', '2027-04-02T00:00:00Z') FROM sold AS s
+    WHERE s.name = 'seven';
 SELECT row_eq(
     $$SELECT p.credit, p.credit_seq, p.credit_balance, p.event_count FROM pg_temp.plans() AS p WHERE p.quantity = 7$$,
     ROW(21000::bigint, 3::bigint, 0::bigint, 3), 'covered to the cent it is paid at once, which makes three events'

@@ -9,7 +9,7 @@ FROM generate_series(1, 20) AS n;
 SELECT billing_test.collect(p_as_of => '2027-04-01T00:00:00Z');
 
 SELECT set_config('test.victim', s.subscription_id::text, true) FROM billing.subscription AS s
-ORDER BY s.subscription_id OFFSET 9 LIMIT 1;
+ORDER BY s.subscription_id LIMIT 1 OFFSET 9;
 -- What a lock, a disk or a bug of ours would raise while one of twenty is renewed.
 CREATE FUNCTION pg_temp.fail()
 RETURNS trigger

@@ -35,11 +35,13 @@ SELECT row_eq(
 SELECT is(pg_temp.send(2), NULL, 'but not sent while it is held');
 SELECT billing_test.lapse_holds();
 SELECT pg_temp.send(2);
-SELECT billing_test.report(s.attempt_id, 'NOT_ATTEMPTED', '2027-05-01T00:00:00Z', 'rate_limited', p_retry_after => 2) FROM sent AS s WHERE s.no = 2;
+SELECT billing_test.report(s.attempt_id, 'NOT_ATTEMPTED', '2027-05-01T00:00:00Z', 'rate_limited', p_retry_after => 2) FROM sent AS s
+    WHERE s.no = 2;
 SELECT is(pg_temp.hold(), 2::numeric, 'the second time, Retry-After 2 and back-off 2 are the same');
 SELECT billing_test.lapse_holds();
 SELECT pg_temp.send(3);
-SELECT billing_test.report(s.attempt_id, 'NOT_ATTEMPTED', '2027-05-01T00:00:00Z', 'rate_limited', p_retry_after => 2) FROM sent AS s WHERE s.no = 3;
+SELECT billing_test.report(s.attempt_id, 'NOT_ATTEMPTED', '2027-05-01T00:00:00Z', 'rate_limited', p_retry_after => 2) FROM sent AS s
+    WHERE s.no = 3;
 SELECT is(pg_temp.hold(), 4::numeric, 'the third time our own back-off is the longer one');
 SELECT billing_test.lapse_holds();
 SELECT pg_temp.send(4);
@@ -53,7 +55,8 @@ SELECT row_eq(
     $$SELECT i.status, i.attempt_count, i.failure_count, i.held_until FROM billing.invoice AS i WHERE i.kind = 'RENEWAL'$$,
     ROW('PAID'::text, 1, 0, NULL::timestamptz), 'at last it is paid, by its first attempt'
 );
-SELECT is((SELECT a.send_count || ' sends' FROM billing.payment_attempt AS a INNER JOIN sent AS s USING (attempt_id) WHERE s.no = 1), '4 sends', 'after four sends');
+SELECT is((SELECT a.send_count || ' sends' FROM billing.payment_attempt AS a INNER JOIN sent AS s USING (attempt_id) WHERE s.no = 1),
+    '4 sends', 'after four sends');
 SELECT is(
     (SELECT s.status || ' ' || billing_test.published(s.subscription_id) FROM billing.subscription AS s),
     'ACTIVE SubscriptionCreated InvoiceOpened InvoicePaid InvoiceOpened InvoicePaid SubscriptionRenewed',

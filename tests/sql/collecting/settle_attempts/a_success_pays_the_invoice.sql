@@ -45,7 +45,8 @@ SELECT is(
     (SELECT count(*) FROM billing.outbox_event AS o WHERE o.event_type = 'InvoicePaid' AND o.payload ->> 'kind' = 'RENEWAL'), 1::bigint,
     'and announced once'
 );
-SELECT is((SELECT count(*) FROM billing.payment_report AS p INNER JOIN attempt AS x ON x.id = p.attempt_id), 4::bigint, 'though all was kept');
+SELECT is((SELECT count(*) FROM billing.payment_report AS p INNER JOIN attempt AS x ON x.id = p.attempt_id), 4::bigint,
+    'though all was kept');
 SELECT is((SELECT count(*) FROM billing.credit_entry), 0::bigint, 'no credit comes of it');
 
 -- A success that names neither amount nor currency nor payment is of what was asked for.

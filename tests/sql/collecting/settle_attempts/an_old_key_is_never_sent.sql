@@ -58,7 +58,8 @@ BEGIN
 END;
 $function$;
 SELECT pg_temp.not_found('unknown', '2027-05-01T22:00:00Z');
-SELECT is(pg_temp.not_found('unknown', '2027-05-01T22:15:00Z'), 'OPEN not due UNKNOWN asked 01 22:30', 'not found twice: it stays as it is');
+SELECT is(pg_temp.not_found('unknown', '2027-05-01T22:15:00Z'), 'OPEN not due UNKNOWN asked 01 22:30',
+    'not found twice: it stays as it is');
 SELECT is((SELECT array_agg(c.kind) FROM billing.reconciliation_case AS c), '{UNKNOWN_OUTCOME}', 'and a person decides');
 
 -- Refused until the key is old: no send was ever executed.
@@ -71,15 +72,19 @@ SELECT is(pg_temp.state('refused'), 'OPEN due 01 00:00 ABANDONED', 'the try is g
 SELECT isnt(billing_test.start('2027-05-01T21:36:00Z'), NULL, 'and the next round makes another');
 SELECT is(pg_temp.state('refused'), 'OPEN not due ABANDONED, STARTED', 'with a number and a key of its own');
 SELECT is(
-    (SELECT count(DISTINCT a.idempotency_key) FROM billing.payment_attempt AS a INNER JOIN scene AS s USING (invoice_id) WHERE s.name = 'refused'),
+    (SELECT count(DISTINCT a.idempotency_key) FROM billing.payment_attempt AS a INNER JOIN scene AS s USING (invoice_id)
+        WHERE s.name = 'refused'),
     2::bigint, 'two tries, two keys'
 );
-SELECT is((SELECT i.failure_count FROM billing.invoice AS i INNER JOIN scene AS s USING (invoice_id) WHERE s.name = 'refused'), 0, 'it used no rung');
+SELECT is((SELECT i.failure_count FROM billing.invoice AS i INNER JOIN scene AS s USING (invoice_id) WHERE s.name = 'refused'), 0,
+    'it used no rung');
 
 -- Refused when the key has grown old meanwhile.
 SELECT pg_temp.scene('refused late');
-SELECT billing_test.report(s.attempt_id, 'NOT_ATTEMPTED', '2027-05-01T21:40:00Z', 'rate_limited') FROM scene AS s WHERE s.name = 'refused late';
-SELECT is(pg_temp.state('refused late'), 'OPEN due 01 21:40 ABANDONED', 'a refusal under an old key ends the try, and the invoice is due for another');
+SELECT billing_test.report(s.attempt_id, 'NOT_ATTEMPTED', '2027-05-01T21:40:00Z', 'rate_limited') FROM scene AS s
+    WHERE s.name = 'refused late';
+SELECT is(pg_temp.state('refused late'), 'OPEN due 01 21:40 ABANDONED',
+    'a refusal under an old key ends the try, and the invoice is due for another');
 
 -- Once sent with an unknown outcome, then refused: it may have happened.
 SELECT pg_temp.scene('doubtful');

@@ -12,7 +12,8 @@ RETURNS text
 LANGUAGE sql
 AS $function$
     SELECT concat_ws(
-        ' ', a.status, 'epoch', a.claim_epoch, 'sent', a.send_count, 'asked', a.lookup_count, 'next', to_char(a.next_lookup_at, 'HH24:MI:SS')
+        ' ', a.status, 'epoch', a.claim_epoch, 'sent', a.send_count, 'asked', a.lookup_count, 'next',
+            to_char(a.next_lookup_at, 'HH24:MI:SS')
     )
     FROM billing.payment_attempt AS a WHERE a.attempt_id = pg_temp.id();
 $function$;
@@ -35,12 +36,14 @@ SELECT billing_test.report(pg_temp.id(), 'UNKNOWN', '2027-05-01T00:00:30Z', 'tim
 SELECT is(pg_temp.attempt(), 'UNKNOWN epoch 1 sent 1 asked 0 next 00:01:00', 'after a time-out it is asked in 30 seconds');
 SELECT is(pg_temp.due(), 'OPEN 01 00:15:00', 'and sent again 15 minutes after the send');
 SELECT is(
-    (SELECT concat_ws(' ', s.status, i.failure_count) FROM billing.subscription AS s, billing.invoice AS i WHERE i.kind = 'RENEWAL'), 'ACTIVE 0',
+    (SELECT concat_ws(' ', s.status, i.failure_count) FROM billing.subscription AS s, billing.invoice AS i WHERE i.kind = 'RENEWAL'),
+        'ACTIVE 0',
     'it counts as no failure'
 );
 SELECT is(pg_temp.ask('2027-05-01T00:00:59Z'), 0, 'a second before that nobody asks');
 SELECT is(pg_temp.ask('2027-05-01T00:01:00Z'), 1, 'then one does');
-SELECT is(pg_temp.attempt(), 'UNKNOWN epoch 2 sent 1 asked 1 next 00:03:00', 'under the next epoch; the next question is in two minutes, even if this one dies');
+SELECT is(pg_temp.attempt(), 'UNKNOWN epoch 2 sent 1 asked 1 next 00:03:00',
+    'under the next epoch; the next question is in two minutes, even if this one dies');
 SELECT is(pg_temp.ask('2027-05-01T00:04:00Z'), 0, 'while one is asking, nobody else does');
 SELECT is(
     (SELECT r.verdict FROM billing_test.report(pg_temp.id(), 'DECLINED', '2027-05-01T00:01:01Z', 'late', p_epoch_off => -1) AS r), 'STALE',
@@ -85,7 +88,8 @@ BEGIN
     END IF;
     PERFORM billing_test.report(pg_temp.id(), 'NOT_FOUND', p_as_of, p_source => 'LOOKUP');
     RETURN (
-        SELECT format('%s found nothing, round %s, due %s', a.not_found_count, a.not_found_rounds, coalesce(to_char(i.next_attempt_at, 'HH24:MI'), 'never'))
+        SELECT format('%s found nothing, round %s, due %s', a.not_found_count, a.not_found_rounds,
+            coalesce(to_char(i.next_attempt_at, 'HH24:MI'), 'never'))
         FROM billing.payment_attempt AS a INNER JOIN billing.invoice AS i USING (customer_id, invoice_id) WHERE a.attempt_id = pg_temp.id()
     );
 END;
@@ -93,7 +97,8 @@ $function$;
 UPDATE billing.invoice AS i SET next_attempt_at = '2027-05-01T23:00Z' WHERE i.kind = 'RENEWAL';
 SELECT is(pg_temp.not_found('2027-05-01T00:29:59Z'), '0 found nothing, round 0, due 23:00', 'the window counts from the last send');
 SELECT is(pg_temp.not_found('2027-05-01T00:30:00Z'), '1 found nothing, round 0, due 23:00', 'once is not enough');
-SELECT is(pg_temp.not_found('2027-05-01T00:31:00Z'), '0 found nothing, round 1, due 00:31', 'twice sends the same attempt back into the queue');
+SELECT is(pg_temp.not_found('2027-05-01T00:31:00Z'), '0 found nothing, round 1, due 00:31',
+    'twice sends the same attempt back into the queue');
 SELECT is(
     (SELECT array_agg(q.idempotency_key) FROM billing_worker.start_attempts('sim', 10, 'w', '2027-05-01T00:31:00Z') AS q),
     (SELECT array_agg(q.idempotency_key) FROM request AS q), 'with the same key'

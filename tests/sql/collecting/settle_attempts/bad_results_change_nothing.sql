@@ -23,9 +23,11 @@ $function$;
 
 SELECT billing_test.refuses('SELECT billing_worker.settle_attempts(NULL)', 'SB101', 'no results at all are refused');
 SELECT is((SELECT count(*) FROM billing_worker.settle_attempts('{}')), 0::bigint, 'an empty batch is nothing to do');
-SELECT billing_test.refuses('SELECT billing_worker.settle_attempts(ARRAY[NULL]::billing.charge_result[])', 'SB101', 'a result that is NULL is refused');
+SELECT billing_test.refuses('SELECT billing_worker.settle_attempts(ARRAY[NULL]::billing.charge_result[])', 'SB101',
+    'a result that is NULL is refused');
 SELECT billing_test.refuses(
-    $$SELECT billing_worker.settle_attempts(array_fill(ROW(1, 1, 1, 'UNKNOWN', NULL, NULL, NULL, NULL, NULL, NULL, 'SEND')::billing.charge_result, ARRAY[10001]))$$,
+    $$SELECT billing_worker.settle_attempts(
+        array_fill(ROW(1, 1, 1, 'UNKNOWN', NULL, NULL, NULL, NULL, NULL, NULL, 'SEND')::billing.charge_result, ARRAY[10001]))$$,
     'SB101', 'more than 10000 results are refused'
 );
 SELECT billing_test.refuses('SELECT pg_temp.settle(NULL)', 'SB101', 'without an outcome');
@@ -35,7 +37,8 @@ SELECT billing_test.refuses($$SELECT pg_temp.settle('UNKNOWN', p_source => NULL)
 SELECT billing_test.refuses($$SELECT pg_temp.settle('UNKNOWN', p_source => 'ENGINE')$$, 'SB101', 'in the name of the engine');
 SELECT billing_test.refuses($$SELECT pg_temp.settle('DECLINED')$$, 'SB101', 'a decline without a code');
 SELECT billing_test.refuses($$SELECT pg_temp.settle('NOT_FOUND')$$, 'SB101', '"not found" from a send');
-SELECT billing_test.refuses($$SELECT pg_temp.settle('NOT_ATTEMPTED', p_source => 'LOOKUP')$$, 'SB101', '"not attempted" from a look-up, which attempts nothing');
+SELECT billing_test.refuses($$SELECT pg_temp.settle('NOT_ATTEMPTED', p_source => 'LOOKUP')$$, 'SB101',
+    '"not attempted" from a look-up, which attempts nothing');
 SELECT billing_test.refuses($$SELECT pg_temp.settle('UNKNOWN', p_source => 'WEBHOOK')$$, 'SB101', 'a webhook that says nothing definite');
 SELECT billing_test.refuses($$SELECT pg_temp.settle('PROCESSING', p_source => 'WEBHOOK')$$, 'SB101', 'a webhook that is no answer yet');
 SELECT billing_test.refuses($$SELECT pg_temp.settle('SUCCEEDED', p_amount => 0)$$, 'SB101', 'an amount of nothing');
@@ -49,7 +52,8 @@ SELECT billing_test.refuses('SELECT billing_worker.settle_attempts(''{}'', NULL)
 -- An attempt of somebody else, and one that is not there.
 SELECT results_eq(
     $$SELECT s.verdict, s.attempt_status FROM billing_worker.settle_attempts(ARRAY[
-        ROW(current_setting('test.customer')::bigint + 64, current_setting('test.id')::bigint, 1, 'SUCCEEDED', 'p', 3000, 'USD', NULL, NULL, NULL, 'SEND')::billing.charge_result,
+        ROW(current_setting('test.customer')::bigint + 64, current_setting('test.id')::bigint, 1, 'SUCCEEDED', 'p', 3000, 'USD', NULL,
+            NULL, NULL, 'SEND')::billing.charge_result,
         ROW(current_setting('test.customer')::bigint, 1, 1, 'SUCCEEDED', 'p', 3000, 'USD', NULL, NULL, NULL, 'SEND')::billing.charge_result
       ]) AS s$$,
     $$VALUES ('REJECTED', NULL), ('REJECTED', NULL)$$,
@@ -57,7 +61,8 @@ SELECT results_eq(
 );
 SELECT is((SELECT i.status FROM billing.invoice AS i WHERE i.kind = 'RENEWAL'), 'OPEN', 'the invoice is as before');
 SELECT throws_ok(
-    $$SELECT billing_test.run_as('billing_app', 'SELECT billing_worker.settle_attempts(''{}'')')$$, '42501', NULL, 'applications may not settle'
+    $$SELECT billing_test.run_as('billing_app', 'SELECT billing_worker.settle_attempts(''{}'')')$$, '42501', NULL,
+        'applications may not settle'
 );
 
 SELECT * FROM finish();

@@ -66,7 +66,8 @@ SELECT is((SELECT s.status FROM billing.subscription AS s), 'PAST_DUE', 'and the
 
 SELECT pg_temp.scene('no expiry');
 SELECT billing_test.report(s.attempt_id, 'REQUIRES_ACTION', '2027-05-01T00:01:00Z') FROM scene AS s WHERE s.name = 'no expiry';
-SELECT is(pg_temp.state('no expiry'), 'OPEN not due failed 0 REQUIRES_ACTION asked 05-01 23:01', 'without an expiry an action is good for 23 hours');
+SELECT is(pg_temp.state('no expiry'), 'OPEN not due failed 0 REQUIRES_ACTION asked 05-01 23:01',
+    'without an expiry an action is good for 23 hours');
 SELECT is(
     pg_temp.ask('no expiry', 'REQUIRES_ACTION', '2027-05-01T23:01:00Z', '2027-05-02T06:00:00Z'),
     'OPEN not due failed 0 REQUIRES_ACTION asked 05-02 06:00', 'a look-up that names a later one extends it'
@@ -76,22 +77,26 @@ SELECT matches(
 );
 
 SELECT pg_temp.scene('acted');
-SELECT billing_test.report(s.attempt_id, 'REQUIRES_ACTION', '2027-05-01T00:01:00Z', p_payment_id => 'a3') FROM scene AS s WHERE s.name = 'acted';
+SELECT billing_test.report(s.attempt_id, 'REQUIRES_ACTION', '2027-05-01T00:01:00Z', p_payment_id => 'a3') FROM scene AS s
+    WHERE s.name = 'acted';
 SELECT billing_test.report(s.attempt_id, 'SUCCEEDED', '2027-05-01T00:05:00Z', p_source => 'WEBHOOK', p_payment_id => 'a3')
 FROM scene AS s WHERE s.name = 'acted';
 SELECT is(pg_temp.state('acted'), 'PAID not due failed 0 SUCCEEDED', 'the customer has acted');
 SELECT pg_temp.scene('expired before it was read');
 SELECT billing_test.report(s.attempt_id, 'REQUIRES_ACTION', '2027-05-01T00:01:00Z', p_action_expires_at => '2027-05-01T00:00:30Z')
 FROM scene AS s WHERE s.name = 'expired before it was read';
-SELECT matches(pg_temp.state('expired before it was read'), '^OPEN due .* failed 1 DECLINED$', 'an action that has expired already is a soft decline at once');
+SELECT matches(pg_temp.state('expired before it was read'), '^OPEN due .* failed 1 DECLINED$',
+    'an action that has expired already is a soft decline at once');
 
 -- The bank has it in hand.
 SELECT pg_temp.scene('bank', 'store_grace');
 SELECT billing_test.report(s.attempt_id, 'PROCESSING', '2027-05-01T00:01:00Z', p_payment_id => 'b1') FROM scene AS s WHERE s.name = 'bank';
-SELECT is(pg_temp.state('bank'), 'OPEN not due failed 0 PROCESSING asked 05-15 00:00', 'bank money is asked about after the deadline of the account, 14 days');
+SELECT is(pg_temp.state('bank'), 'OPEN not due failed 0 PROCESSING asked 05-15 00:00',
+    'bank money is asked about after the deadline of the account, 14 days');
 SELECT billing_test.collect('UNKNOWN', p_as_of => '2027-05-14T00:00:00Z');
 SELECT is(pg_temp.state('bank'), 'OPEN not due failed 0 PROCESSING asked 05-15 00:00', 'meanwhile nothing is attempted');
-SELECT is(pg_temp.ask('bank', 'PROCESSING', '2027-05-15T00:00:00Z'), 'OPEN not due failed 0 PROCESSING asked 05-16 00:00', 'then once a day');
+SELECT is(pg_temp.ask('bank', 'PROCESSING', '2027-05-15T00:00:00Z'), 'OPEN not due failed 0 PROCESSING asked 05-16 00:00',
+    'then once a day');
 SELECT is(
     (SELECT array_agg(c.kind) FROM billing.reconciliation_case AS c INNER JOIN scene AS s USING (attempt_id) WHERE s.name = 'bank'),
     '{UNKNOWN_OUTCOME}', 'and a person has to look'
@@ -112,7 +117,8 @@ SELECT throws_ok(
 
 -- Bank money keeps dunning away, although the ladder is spent and grace is over.
 SELECT pg_temp.scene('bank at the end', 'store_grace');
-SELECT billing_test.report(s.attempt_id, 'DECLINED', '2027-05-01T00:01:00Z', 'do_not_honor') FROM scene AS s WHERE s.name = 'bank at the end';
+SELECT billing_test.report(s.attempt_id, 'DECLINED', '2027-05-01T00:01:00Z', 'do_not_honor') FROM scene AS s
+    WHERE s.name = 'bank at the end';
 SELECT billing_test.report(billing_test.start(d.at), 'DECLINED', d.at, 'do_not_honor')
 FROM (VALUES ('2027-05-02T00:01:00Z'::timestamptz), ('2027-05-04T00:01:00Z')) AS d (at);
 SELECT billing_test.report(billing_test.start('2027-05-06T00:01:00Z'), 'DECLINED', '2027-05-06T00:01:00Z', 'do_not_honor');
@@ -125,9 +131,11 @@ FROM billing.invoice AS i INNER JOIN scene AS s USING (invoice_id) WHERE s.name 
 UPDATE scene SET attempt_id = billing_test.start('2027-05-07T00:00:00Z') WHERE name = 'bank at the end';
 SELECT billing_test.report(s.attempt_id, 'PROCESSING', '2027-05-07T00:01:00Z') FROM scene AS s WHERE s.name = 'bank at the end';
 SELECT is(billing_worker.end_dunning(10, '2027-05-09T00:00:00Z'), 0, 'with bank money under way nothing is ended');
-SELECT billing_test.report(s.attempt_id, 'DECLINED', '2027-05-10T00:00:00Z', 'returned', 'LOOKUP') FROM scene AS s WHERE s.name = 'bank at the end';
+SELECT billing_test.report(s.attempt_id, 'DECLINED', '2027-05-10T00:00:00Z', 'returned', 'LOOKUP') FROM scene AS s
+    WHERE s.name = 'bank at the end';
 SELECT is(
-    (SELECT s.status || ' ' || s.end_reason FROM billing.subscription AS s INNER JOIN billing.invoice AS i USING (customer_id, subscription_id)
+    (SELECT s.status || ' ' || s.end_reason FROM billing.subscription AS s
+        INNER JOIN billing.invoice AS i USING (customer_id, subscription_id)
      INNER JOIN scene AS x USING (invoice_id) WHERE x.name = 'bank at the end'),
     'EXPIRED payment_failed', 'once the bank has declined, it is'
 );

@@ -64,7 +64,7 @@ SELECT is(pg_temp.invoice('less'), 'OPEN paid 1000 due 2000 next', 'less is reco
 SELECT is(pg_temp.cases('less'), 'AMOUNT_MISMATCH 1000 USD', 'a person has to look at it');
 SELECT is(billing_test.start('2027-05-20T00:00:00Z'), NULL, 'nothing is attempted until then');
 SELECT is(
-    (SELECT s.status FROM billing.subscription AS s INNER JOIN scene USING (subscription_id) WHERE name = 'less'), 'ACTIVE',
+    (SELECT s.status FROM billing.subscription AS s INNER JOIN scene AS x USING (subscription_id) WHERE x.name = 'less'), 'ACTIVE',
     'the subscription is not past due for it'
 );
 
@@ -93,9 +93,11 @@ SELECT is(
 SELECT is(pg_temp.cases('foreign'), 'BINDING_MISMATCH 3000 USD', 'and a case has it');
 SELECT is(pg_temp.invoice('foreign'), 'OPEN paid 0 due 3000 next', 'no invoice moves');
 SELECT pg_temp.scene('renamed');
-SELECT billing_test.report(s.attempt_id, 'PROCESSING', '2027-05-01T00:01:00Z', p_payment_id => 'r1') FROM scene AS s WHERE s.name = 'renamed';
+SELECT billing_test.report(s.attempt_id, 'PROCESSING', '2027-05-01T00:01:00Z', p_payment_id => 'r1') FROM scene AS s
+    WHERE s.name = 'renamed';
 SELECT is(
-    (SELECT array_agg(r.verdict ORDER BY o.no) FROM scene AS s, (VALUES (1, 'DECLINED', 'r2'), (2, 'SUCCEEDED', 'r2'), (3, 'SUCCEEDED', 'r1'))
+    (SELECT array_agg(r.verdict ORDER BY o.no) FROM scene AS s,
+        (VALUES (1, 'DECLINED', 'r2'), (2, 'SUCCEEDED', 'r2'), (3, 'SUCCEEDED', 'r1'))
         AS o (no, outcome, payment_id),
         LATERAL billing_test.report(s.attempt_id, o.outcome, '2027-05-01T00:02:00Z', 'do_not_honor', p_payment_id => o.payment_id) AS r
      WHERE s.name = 'renamed'),
@@ -119,7 +121,8 @@ SELECT is(pg_temp.cases('twin b'), 'BINDING_MISMATCH 3000 USD', 'the other goes 
 
 -- A success after a decline, while another try waits to be sent again.
 SELECT pg_temp.scene('second thoughts');
-SELECT billing_test.report(s.attempt_id, 'DECLINED', '2027-05-01T00:01:00Z', 'do_not_honor') FROM scene AS s WHERE s.name = 'second thoughts';
+SELECT billing_test.report(s.attempt_id, 'DECLINED', '2027-05-01T00:01:00Z', 'do_not_honor') FROM scene AS s
+    WHERE s.name = 'second thoughts';
 SELECT billing_test.report(billing_test.start('2027-05-02T02:00:00Z'), 'NOT_ATTEMPTED', '2027-05-02T02:00:00Z');
 SELECT billing_test.report(s.attempt_id, 'SUCCEEDED', '2027-05-02T02:01:00Z', p_source => 'WEBHOOK', p_payment_id => 's1')
 FROM scene AS s WHERE s.name = 'second thoughts';
@@ -130,7 +133,8 @@ SELECT is(
     '{SUCCEEDED,ABANDONED}', 'and the try that took its place, never executed, is given up'
 );
 SELECT is(
-    (SELECT s.status FROM billing.subscription AS s INNER JOIN scene USING (subscription_id) WHERE name = 'second thoughts'), 'ACTIVE',
+    (SELECT s.status FROM billing.subscription AS s INNER JOIN scene AS x USING (subscription_id)
+     WHERE x.name = 'second thoughts'), 'ACTIVE',
     'the subscription has recovered'
 );
 
@@ -174,8 +178,8 @@ FROM scene AS s WHERE s.name = 'failed';
 SELECT is(pg_temp.invoice('failed'), 'PAID paid 3000 due 0 next', 'a FAILED invoice is paid late');
 SELECT is(
     (SELECT s.status || ' ' || coalesce(r.suspended_by_billing_at::text, 'free') FROM billing.subscription AS s
-     INNER JOIN scene USING (subscription_id) INNER JOIN billing.resource AS r
-     ON r.customer_id = s.customer_id AND r.resource_id = s.resource_id WHERE name = 'failed'),
+     INNER JOIN scene AS x USING (subscription_id) INNER JOIN billing.resource AS r
+     ON r.customer_id = s.customer_id AND r.resource_id = s.resource_id WHERE x.name = 'failed'),
     'CANCELED free', 'the subscription is not revived, but billing''s suspension is lifted'
 );
 SELECT matches(

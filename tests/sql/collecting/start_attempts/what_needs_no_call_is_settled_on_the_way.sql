@@ -35,7 +35,8 @@ SELECT pg_temp.scene('no method');
 UPDATE billing.payment_method AS m SET removed_at = '2027-04-15Z', is_default = false
 FROM scene AS x WHERE x.customer_id = m.customer_id;
 SELECT is(billing_test.start('2027-05-01T00:00:00Z'), NULL, 'F07: without a method nothing is sent');
-SELECT is(pg_temp.state('no method'), 'OPEN due 05-02 failed 1 attempts 1 PAST_DUE', 'F07: the invoice is declined, past due, and the ladder has begun');
+SELECT is(pg_temp.state('no method'), 'OPEN due 05-02 failed 1 attempts 1 PAST_DUE',
+    'F07: the invoice is declined, past due, and the ladder has begun');
 SELECT row_eq(
     $$SELECT a.status, a.decline_code, a.decline_class, a.amount, a.gateway_account_id, a.payment_method_token, a.send_count
       FROM billing.payment_attempt AS a INNER JOIN scene AS x USING (invoice_id) WHERE x.name = 'no method'$$,
@@ -71,25 +72,30 @@ SELECT isnt(billing_test.start('2027-05-01T00:00:00Z', 'sim'), NULL, 'which send
 SELECT pg_temp.scene('stolen');
 SELECT billing_test.report(billing_test.start('2027-05-01T00:00:00Z'), 'DECLINED', '2027-05-01T00:00:00Z', 'stolen_card');
 SELECT row_eq(
-    $$SELECT m.blocked_at, m.blocked_code FROM billing.payment_method AS m INNER JOIN scene AS x USING (customer_id) WHERE x.name = 'stolen'$$,
+    $$SELECT m.blocked_at, m.blocked_code FROM billing.payment_method AS m INNER JOIN scene AS x USING (customer_id)
+        WHERE x.name = 'stolen'$$,
     ROW('2027-05-01Z'::timestamptz, 'stolen_card'::text), 'a HARD decline blocks the method'
 );
 SELECT is(billing_test.start('2027-05-02T00:00:00Z'), NULL, 'at the next rung it is not tried');
 SELECT is(pg_temp.state('stolen'), 'OPEN due 05-03 failed 2 attempts 1 PAST_DUE', 'but the rung is used');
 SELECT matches(
-    (SELECT billing_test.log_of(x.subscription_id) FROM scene AS x WHERE x.name = 'stolen'), 'InvoicePaymentFailed SubscriptionPastDue RetryPassed$',
+    (SELECT billing_test.log_of(x.subscription_id) FROM scene AS x WHERE x.name = 'stolen'),
+        'InvoicePaymentFailed SubscriptionPastDue RetryPassed$',
     'the log says so'
 );
 SELECT billing_test.start('2027-05-03T00:00:00Z');
-SELECT is(pg_temp.state('stolen'), 'FAILED not due failed 3 attempts 1 CANCELED', 'and the last one that passes ends it, on the day on which it would have ended');
+SELECT is(pg_temp.state('stolen'), 'FAILED not due failed 3 attempts 1 CANCELED',
+    'and the last one that passes ends it, on the day on which it would have ended');
 
 -- A new method makes it due at once, for one attempt that uses no rung.
 SELECT pg_temp.scene('new card');
 SELECT billing_test.report(billing_test.start('2027-05-01T00:00:00Z'), 'DECLINED', '2027-05-01T00:00:00Z', 'expired_card');
-SELECT billing_api.add_payment_method(x.customer_id, 'sim', 'tok_new', p_as_of => '2027-05-01T06:00:00Z') FROM scene AS x WHERE x.name = 'new card';
+SELECT billing_api.add_payment_method(x.customer_id, 'sim', 'tok_new', p_as_of => '2027-05-01T06:00:00Z') FROM scene AS x
+    WHERE x.name = 'new card';
 SELECT is(pg_temp.state('new card'), 'OPEN due 05-01 failed 1 attempts 1 PAST_DUE', 'a new method makes the invoice due at once');
 SELECT billing_test.report(billing_test.start('2027-05-01T06:00:00Z'), 'DECLINED', '2027-05-01T06:00:00Z', 'insufficient_funds');
-SELECT is(pg_temp.state('new card'), 'OPEN due 05-02 failed 1 attempts 2 PAST_DUE', 'declined, it has used no rung, and the one that was planned stands');
+SELECT is(pg_temp.state('new card'), 'OPEN due 05-02 failed 1 attempts 2 PAST_DUE',
+    'declined, it has used no rung, and the one that was planned stands');
 SELECT is(
     (SELECT i.lane FROM billing.invoice AS i INNER JOIN scene AS x USING (invoice_id) WHERE x.name = 'new card'), 'BACKLOG',
     'which nobody is waiting for'
@@ -98,9 +104,11 @@ SELECT billing_test.report(billing_test.start('2027-05-02T00:00:00Z'), 'SUCCEEDE
 SELECT is(pg_temp.state('new card'), 'PAID not due failed 1 attempts 3 ACTIVE', 'the rung pays');
 
 -- A checkout or a first invoice on a stolen card is not tried again by itself either.
-SELECT billing_test.subscription(billing_test.customer('stolen at sign-up'), p_dunning_policy => 'short', p_as_of => '2027-05-10T00:00:00Z');
+SELECT billing_test.subscription(billing_test.customer('stolen at sign-up'), p_dunning_policy => 'short',
+    p_as_of => '2027-05-10T00:00:00Z');
 SELECT billing_test.report(billing_test.start('2027-05-10T00:00:00Z'), 'DECLINED', '2027-05-10T00:00:00Z', 'stolen_card');
-SELECT is(billing_test.start('2027-05-11T00:00:00Z'), NULL, 'the retry of a first invoice does not try a stolen card, although the first try was interactive');
+SELECT is(billing_test.start('2027-05-11T00:00:00Z'), NULL,
+    'the retry of a first invoice does not try a stolen card, although the first try was interactive');
 
 -- Credit that came after the invoice was issued.
 SELECT pg_temp.scene('credit', 'short');
@@ -112,7 +120,8 @@ SELECT row_eq(
     ROW(1000::bigint, 2000::bigint, 'OPEN'::text, '2027-05-01Z'::timestamptz), 'the rest is due as before'
 );
 SELECT is(
-    (SELECT q.amount FROM billing_worker.start_attempts('sim', 10, 'w', '2027-05-01T00:00:00Z') AS q), 2000::bigint, 'and sent in the next round'
+    (SELECT q.amount FROM billing_worker.start_attempts('sim', 10, 'w', '2027-05-01T00:00:00Z') AS q), 2000::bigint,
+        'and sent in the next round'
 );
 SELECT billing_api.grant_credit(x.customer_id, 5000, 'USD', 'plenty', 'k2', '2027-05-01T00:00:00Z') FROM scene AS x WHERE x.name = 'credit';
 SELECT billing_test.report(a.attempt_id, 'NOT_ATTEMPTED', '2027-05-01T00:00:00Z') FROM billing.payment_attempt AS a
@@ -128,13 +137,15 @@ SELECT is(billing_test.start('2027-05-02T00:00:00Z'), NULL, 'at the next rung cr
 SELECT is(pg_temp.state('credit'), 'PAID not due failed 1 attempts 1 ACTIVE', 'it is PAID, and the subscription has recovered');
 SELECT is((SELECT b.balance FROM billing.credit_balance AS b), 3000::bigint, 'with the rest of the credit left');
 SELECT matches(
-    (SELECT billing_test.published(x.subscription_id) FROM scene AS x WHERE x.name = 'credit'), 'InvoicePaid SubscriptionRecovered SubscriptionRenewed$',
+    (SELECT billing_test.published(x.subscription_id) FROM scene AS x WHERE x.name = 'credit'),
+        'InvoicePaid SubscriptionRecovered SubscriptionRenewed$',
     'as it would with a payment'
 );
 
 -- Two invoices of one customer draw one after the other, in the order in which they were issued.
 SELECT pg_temp.scene('two', 'short');
-SELECT billing_test.subscription(x.customer_id, p_resource_ref => 'second', p_as_of => '2027-05-01T00:00:01Z') FROM scene AS x WHERE x.name = 'two';
+SELECT billing_test.subscription(x.customer_id, p_resource_ref => 'second', p_as_of => '2027-05-01T00:00:01Z') FROM scene AS x
+    WHERE x.name = 'two';
 SELECT billing_api.grant_credit(x.customer_id, 4000, 'USD', 'some', 'k1', '2027-05-01T00:00:02Z') FROM scene AS x WHERE x.name = 'two';
 SELECT billing_test.start('2027-05-01T00:00:02Z');
 SELECT is(
@@ -142,11 +153,13 @@ SELECT is(
      WHERE x.name = 'two' AND i.issued_at >= '2027-05-01Z'), '{3000,1000}', 'the older one first'
 );
 SELECT is(
-    (SELECT sum(b.balance) FROM billing.credit_balance AS b INNER JOIN scene AS x USING (customer_id) WHERE x.name = 'two'), 0::numeric, 'to the last cent'
+    (SELECT sum(b.balance) FROM billing.credit_balance AS b INNER JOIN scene AS x USING (customer_id) WHERE x.name = 'two'), 0::numeric,
+        'to the last cent'
 );
 
 -- Several ways at once for one subscription with several invoices: CONTINUE, three open, no method.
-SELECT billing_ops.create_dunning_policy('on', '{30 days}', 'FIRST_FAILURE', p_past_due_renewal => 'CONTINUE', p_as_of => '2027-01-01T00:00:00Z');
+SELECT billing_ops.create_dunning_policy('on', '{30 days}', 'FIRST_FAILURE', p_past_due_renewal => 'CONTINUE',
+    p_as_of => '2027-01-01T00:00:00Z');
 SELECT pg_temp.scene('many', 'on');
 UPDATE billing.payment_method AS m SET removed_at = '2027-04-15Z', is_default = false FROM scene AS x
 WHERE x.customer_id = m.customer_id AND x.name = 'many';
@@ -154,7 +167,8 @@ SELECT billing_worker.renew_due(100, '2027-07-01T00:00:00Z') FROM generate_serie
 SELECT billing_test.start('2027-07-01T00:00:00Z');
 SELECT is(
     (SELECT array_agg(i.failure_count ORDER BY i.period_start) FROM billing.invoice AS i INNER JOIN scene AS x USING (subscription_id)
-     WHERE x.name = 'many' AND i.kind = 'RENEWAL'), '{1,1,1}', 'each of three open invoices of one subscription takes its own step in one batch'
+     WHERE x.name = 'many' AND i.kind = 'RENEWAL'), '{1,1,1}',
+         'each of three open invoices of one subscription takes its own step in one batch'
 );
 SELECT is(
     (SELECT count(*) FROM billing.subscription_event AS e INNER JOIN scene AS x USING (subscription_id)

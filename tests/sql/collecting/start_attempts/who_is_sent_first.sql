@@ -6,12 +6,15 @@ SELECT billing_api.create_plan('BASIC', 'Basic', 3000, 'USD', 'MONTH', p_as_of =
 SELECT billing_test.subscription(billing_test.customer('renewed ' || n), p_as_of => '2027-04-01T00:00:00Z') FROM generate_series(1, 3) AS n;
 SELECT billing_test.collect(p_as_of => '2027-04-01T00:00:00Z');
 SELECT billing_worker.renew_due(100, '2027-05-01T00:00:00Z');
-SELECT billing_test.subscription(billing_test.customer('checkout ' || n), p_payment_behavior => 'PAY_FIRST', p_as_of => '2027-05-01T00:05:00Z')
+SELECT billing_test.subscription(billing_test.customer('checkout ' || n), p_payment_behavior => 'PAY_FIRST',
+    p_as_of => '2027-05-01T00:05:00Z')
 FROM generate_series(1, 2) AS n;
 
-SELECT is(billing_worker.count_due_invoices('sim', 100, '2027-05-01T00:05:00Z'), ROW(2, 3)::billing.due_count, 'two wait at the checkout, three in the backlog');
+SELECT is(billing_worker.count_due_invoices('sim', 100, '2027-05-01T00:05:00Z'), ROW(2, 3)::billing.due_count,
+    'two wait at the checkout, three in the backlog');
 SELECT is(billing_worker.count_due_invoices('sim', 1, '2027-05-01T00:05:00Z'), ROW(1, 1)::billing.due_count, 'counted up to the limit');
-SELECT is(billing_worker.count_due_invoices('sim', 100, '2027-05-01T00:04:59Z'), ROW(0, 3)::billing.due_count, 'at the time that is asked about');
+SELECT is(billing_worker.count_due_invoices('sim', 100, '2027-05-01T00:04:59Z'), ROW(0, 3)::billing.due_count,
+    'at the time that is asked about');
 
 CREATE TEMPORARY TABLE sent (round integer, place bigint, lane text, attempt_id bigint, ref text, key text, epoch integer);
 CREATE FUNCTION pg_temp.send(p_round integer, p_limit integer)
@@ -37,8 +40,10 @@ SELECT is((SELECT count(DISTINCT s.attempt_id) || ' ' || count(DISTINCT s.key) F
 SELECT is_empty(
     $$SELECT a.* FROM billing.payment_attempt AS a INNER JOIN sent AS s USING (attempt_id)
       INNER JOIN billing.invoice AS i ON i.customer_id = a.customer_id AND i.invoice_id = a.invoice_id
-      WHERE (a.status, a.attempt_no, a.amount, a.currency, a.claim_epoch, a.claimed_by, a.send_count, a.last_sent_at, a.started_at, a.payment_method_token)
-        IS DISTINCT FROM ('STARTED', 1, 3000::bigint, 'USD', 1, 'worker', 1, '2027-05-01T00:05Z'::timestamptz, '2027-05-01T00:05Z'::timestamptz, 'tok_ok')
+      WHERE (a.status, a.attempt_no, a.amount, a.currency, a.claim_epoch, a.claimed_by, a.send_count, a.last_sent_at, a.started_at,
+          a.payment_method_token)
+        IS DISTINCT FROM ('STARTED', 1, 3000::bigint, 'USD', 1, 'worker', 1, '2027-05-01T00:05Z'::timestamptz,
+            '2027-05-01T00:05Z'::timestamptz, 'tok_ok')
         OR i.next_attempt_at IS NOT NULL OR i.attempt_count <> 1$$,
     'each attempt is stored with everything that is sent, claimed by its worker, and its invoice is not due meanwhile'
 );

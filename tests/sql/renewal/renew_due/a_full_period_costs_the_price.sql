@@ -76,7 +76,8 @@ SELECT results_eq(
 CREATE TEMPORARY TABLE request AS
 SELECT q.* FROM billing_worker.start_attempts('sim', 100, 'test', '2027-11-01T00:00:00Z') AS q;
 SELECT is(
-    (SELECT array_agg(DISTINCT q.amount) FROM request AS q WHERE q.currency = 'JPY'), '{10000}', 'H01: the gateway is asked for 10000, not for 1000000'
+    (SELECT array_agg(DISTINCT q.amount) FROM request AS q WHERE q.currency = 'JPY'), '{10000}',
+        'H01: the gateway is asked for 10000, not for 1000000'
 );
 SELECT is(
     (SELECT array_agg(DISTINCT q.amount) FROM request AS q WHERE q.currency = 'KWD'), '{12345}', 'H02: the gateway is asked for 12345'

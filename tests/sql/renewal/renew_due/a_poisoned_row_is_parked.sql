@@ -8,11 +8,11 @@ SELECT billing_test.subscription(billing_test.customer('customer ' || n), p_as_o
 FROM generate_series(1, 40) AS n;
 SELECT billing_test.collect(p_as_of => '2027-04-01T00:00:00Z');
 CREATE TEMPORARY TABLE poisoned AS
-SELECT s.customer_id, s.subscription_id FROM billing.subscription AS s ORDER BY s.subscription_id OFFSET 16 LIMIT 1;
+SELECT s.customer_id, s.subscription_id FROM billing.subscription AS s ORDER BY s.subscription_id LIMIT 1 OFFSET 16;
 -- Its timeline runs on beyond what the row says: the next period is there already.
 INSERT INTO billing.subscription_period
     (customer_id, subscription_id, period_start, period_end, prev_end, kind, invoice_id, opened_seq)
-SELECT p.customer_id, p.subscription_id, p.period_end, '2027-06-01Z', p.period_end, 'BILLED', p.invoice_id, 99
+SELECT p.customer_id, p.subscription_id, p.period_end, '2027-06-01Z', p.period_end AS prev_end, 'BILLED', p.invoice_id, 99
 FROM billing.subscription_period AS p INNER JOIN poisoned USING (customer_id, subscription_id);
 
 CREATE TEMPORARY TABLE run AS SELECT billing_worker.start_renewal_run('test', '2027-05-01T00:00:00Z') AS id;
@@ -21,7 +21,8 @@ SELECT is(
 );
 SELECT is((SELECT count(*) FROM billing.invoice AS i WHERE i.kind = 'RENEWAL'), 39::bigint, '39 are renewed');
 SELECT is(
-    (SELECT count(DISTINCT i.subscription_id) FROM billing.invoice AS i WHERE i.kind = 'RENEWAL'), 39::bigint, 'each once, however often the batch was divided'
+    (SELECT count(DISTINCT i.subscription_id) FROM billing.invoice AS i WHERE i.kind = 'RENEWAL'), 39::bigint,
+        'each once, however often the batch was divided'
 );
 SELECT row_eq(
     $$SELECT s.status, s.next_renewal_at, s.parked_at, left(s.park_reason, 5), s.current_period_end
@@ -80,7 +81,8 @@ SET price_id = (SELECT pr.price_id FROM billing.price AS pr WHERE pr.amount = 10
 WHERE s.subscription_id IN (SELECT x.subscription_id FROM billing.subscription AS x ORDER BY x.subscription_id LIMIT 3);
 SELECT is(billing_worker.renew_due(100, '2027-06-01T00:00:00Z'), 40, 'three renewals of more than bigint holds');
 SELECT is(
-    (SELECT array_agg(DISTINCT left(s.park_reason, 5)) || array[count(*)::text] FROM billing.subscription AS s WHERE s.parked_at IS NOT NULL),
+    (SELECT array_agg(DISTINCT left(s.park_reason, 5)) || ARRAY[count(*)::text] FROM billing.subscription AS s
+        WHERE s.parked_at IS NOT NULL),
     '{22003,3}', 'are parked for their overflow'
 );
 SELECT is((SELECT count(*) FROM billing.invoice AS i WHERE i.period_start = '2027-06-01Z'), 37::bigint, 'the other 37 renewed');

@@ -67,7 +67,8 @@ SELECT is(
 INSERT INTO runs SELECT 2, r.* FROM pg_temp.run(4) AS r;
 INSERT INTO runs SELECT 3, r.* FROM pg_temp.run(4) AS r;
 INSERT INTO runs SELECT 4, r.* FROM pg_temp.run(4) AS r;
-SELECT is((SELECT array_agg(r.taken ORDER BY r.no) FROM runs AS r WHERE r.no > 1), '{{1,1,1,0},{1,1,1,0},{1,1,1,0}}', 'B06: so do the next three runs');
+SELECT is((SELECT array_agg(r.taken ORDER BY r.no) FROM runs AS r WHERE r.no > 1), '{{1,1,1,0},{1,1,1,0},{1,1,1,0}}',
+    'B06: so do the next three runs');
 SELECT is(
     (SELECT array_agg((r.run).limit_reached ORDER BY r.no) FROM runs AS r), '{1,1,1,0}'::bigint[],
     'B06: the fourth reaches the present and no limit'

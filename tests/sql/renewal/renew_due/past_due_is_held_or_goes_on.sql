@@ -56,7 +56,8 @@ SELECT is(pg_temp.state('term'), 'PAST_DUE 2027-05-01', 'past due at the end of 
 SELECT is(pg_temp.invoices('term'), '04-01 OPEN', 'and no further invoice, while dunning goes on');
 SELECT ok(
     NOT billing_api.has_access(
-        (SELECT s.customer_id FROM billing.subscription AS s WHERE s.subscription_id = pg_temp.id('term')), p_as_of => '2027-05-01T00:00:00Z'
+        (SELECT s.customer_id FROM billing.subscription AS s WHERE s.subscription_id = pg_temp.id('term')),
+            p_as_of => '2027-05-01T00:00:00Z'
     ),
     'without access from the end of the term'
 );

@@ -12,7 +12,8 @@ CREATE FUNCTION pg_temp.state(p_name text)
 RETURNS text
 LANGUAGE sql
 AS $function$
-    SELECT concat_ws(' ', s.status, s.end_reason, billing.to_rfc3339(s.ended_at), billing.to_rfc3339(s.current_period_end), s.next_renewal_at)
+    SELECT concat_ws(' ', s.status, s.end_reason, billing.to_rfc3339(s.ended_at), billing.to_rfc3339(s.current_period_end),
+        s.next_renewal_at)
     FROM billing.subscription AS s WHERE s.subscription_id = pg_temp.id(p_name);
 $function$;
 
@@ -74,17 +75,20 @@ SELECT results_eq(
 );
 SELECT billing_test.collect(p_as_of => '2027-04-16T12:00:00Z');
 SELECT is(
-    (SELECT s.status || ' ' || billing_test.published(s.subscription_id) FROM billing.subscription AS s WHERE s.subscription_id = pg_temp.id('method')),
+    (SELECT s.status || ' ' || billing_test.published(s.subscription_id) FROM billing.subscription AS s
+        WHERE s.subscription_id = pg_temp.id('method')),
     'ACTIVE SubscriptionCreated InvoiceOpened InvoicePaid SubscriptionActivated', 'paid, it is ACTIVE, and told to be, not to be renewed'
 );
 
 -- Fixed terms.
 INSERT INTO sold VALUES
 ('one period', billing_test.subscription(billing_test.customer('f1'), p_auto_renew => false, p_as_of => '2027-05-01T00:00:00Z')),
-('three periods', billing_test.subscription(billing_test.customer('f2'), p_auto_renew => false, p_term_periods => 3, p_as_of => '2027-05-31T00:00:00Z'));
+('three periods', billing_test.subscription(billing_test.customer('f2'), p_auto_renew => false, p_term_periods => 3,
+    p_as_of => '2027-05-31T00:00:00Z'));
 SELECT billing_test.collect(p_as_of => '2027-05-31T00:00:00Z');
 SELECT billing_worker.renew_due(10, '2027-06-01T00:00:00Z');
-SELECT is(pg_temp.state('one period'), 'EXPIRED term_end 2027-06-01T00:00:00Z 2027-06-01T00:00:00Z', 'without renewal, a subscription has one period');
+SELECT is(pg_temp.state('one period'), 'EXPIRED term_end 2027-06-01T00:00:00Z 2027-06-01T00:00:00Z',
+    'without renewal, a subscription has one period');
 SELECT billing_worker.renew_due(10, '2027-06-30T00:00:00Z');
 SELECT billing_worker.renew_due(10, '2027-07-31T00:00:00Z');
 SELECT billing_test.collect(p_as_of => '2027-07-31T00:00:00Z');

@@ -12,7 +12,8 @@ LANGUAGE plpgsql
 AS $function$
 DECLARE
     v_customer_id bigint := billing_test.customer(p_name || ' ' || p_mode);
-    v_subscription_id bigint := billing_test.subscription(v_customer_id, p_plan, p_payment_behavior => p_behavior, p_as_of => '2027-05-01T00:00:00Z');
+    v_subscription_id bigint := billing_test.subscription(v_customer_id, p_plan, p_payment_behavior => p_behavior,
+        p_as_of => '2027-05-01T00:00:00Z');
 BEGIN
     PERFORM billing_test.collect(p_outcome, 'do_not_honor', '2027-05-01T00:00:00Z') WHERE p_outcome IS NOT NULL;
     INSERT INTO scene VALUES (p_name, p_mode, v_customer_id, v_subscription_id);
@@ -20,18 +21,21 @@ END;
 $function$;
 SELECT pg_temp.scene(x.name, m.mode, x.plan_code, x.behavior, x.outcome)
 FROM (VALUES
-    ('TRIALING', 'TRIAL', 'PAY_FIRST', NULL), ('ACTIVE', 'BASIC', 'GRANT_FIRST', 'SUCCEEDED'), ('PAST_DUE', 'BASIC', 'GRANT_FIRST', 'DECLINED'),
+    ('TRIALING', 'TRIAL', 'PAY_FIRST', NULL), ('ACTIVE', 'BASIC', 'GRANT_FIRST', 'SUCCEEDED'),
+        ('PAST_DUE', 'BASIC', 'GRANT_FIRST', 'DECLINED'),
     ('PAUSED', 'BASIC', 'GRANT_FIRST', 'SUCCEEDED'), ('ACTIVE with a change', 'BASIC', 'GRANT_FIRST', 'SUCCEEDED')
 ) AS x (name, plan_code, behavior, outcome), unnest('{f,t}'::boolean[]) AS m (mode);
 SELECT pg_temp.scene('INCOMPLETE', m.mode, 'BASIC', 'PAY_FIRST', NULL) FROM unnest('{f,t}'::boolean[]) AS m (mode);
 SELECT billing_api.pause_subscription(s.subscription_id, p_as_of => '2027-05-05T00:00:00Z') FROM scene AS s WHERE s.name = 'PAUSED';
-SELECT billing_api.change_plan(s.subscription_id, 'PRO', p_as_of => '2027-05-05T00:00:00Z') FROM scene AS s WHERE s.name = 'ACTIVE with a change';
+SELECT billing_api.change_plan(s.subscription_id, 'PRO', p_as_of => '2027-05-05T00:00:00Z') FROM scene AS s
+    WHERE s.name = 'ACTIVE with a change';
 
 SELECT results_eq(
     $$SELECT x.name, x.mode, s.status FROM billing.subscription AS s INNER JOIN scene AS x USING (subscription_id) ORDER BY 1, 2$$,
     $$SELECT x.name, x.mode, split_part(x.name, ' ', 1) FROM scene AS x ORDER BY 1, 2$$, 'E03: two subscriptions in every live status'
 );
-SELECT is((SELECT count(*) FROM billing.subscription_change AS c WHERE c.status = 'PENDING'), 2::bigint, 'E03: two of them with a change that waits for its payment');
+SELECT is((SELECT count(*) FROM billing.subscription_change AS c WHERE c.status = 'PENDING'), 2::bigint,
+    'E03: two of them with a change that waits for its payment');
 
 CREATE TEMPORARY TABLE answer AS
 SELECT x.name, x.mode, c.status, c.cancel_at_period_end
@@ -77,7 +81,8 @@ END;
 $function$;
 -- One of them EXPIRED, as with a fixed term.
 SELECT pg_temp.scene('EXPIRED', false, 'BASIC', 'GRANT_FIRST', 'SUCCEEDED');
-SELECT billing.end_subscriptions(ARRAY[ROW(x.customer_id, x.subscription_id, 'EXPIRED', 'term_end', '2027-06-01Z')::billing.ending], '2027-06-01Z')
+SELECT billing.end_subscriptions(ARRAY[ROW(x.customer_id, x.subscription_id, 'EXPIRED', 'term_end', '2027-06-01Z')::billing.ending],
+    '2027-06-01Z')
 FROM scene AS x WHERE x.name = 'EXPIRED';
 SELECT is(
     (SELECT array_agg(DISTINCT pg_temp.again(x.subscription_id, x.mode)) FROM scene AS x), '{"SB302, nothing changed"}',

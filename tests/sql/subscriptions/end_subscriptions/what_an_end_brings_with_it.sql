@@ -16,12 +16,14 @@ BEGIN
     INSERT INTO scene SELECT p_name, i.customer_id, i.subscription_id FROM billing.invoice AS i WHERE i.invoice_id = v_invoice_id;
 END;
 $function$;
-CREATE FUNCTION pg_temp.finish(p_name text, p_to text, p_reason text, p_ended_at timestamptz, p_as_of timestamptz DEFAULT '2027-05-20T00:00:00Z')
+CREATE FUNCTION pg_temp.finish(p_name text, p_to text, p_reason text, p_ended_at timestamptz,
+    p_as_of timestamptz DEFAULT '2027-05-20T00:00:00Z')
 RETURNS integer
 LANGUAGE sql
 AS $function$
     SELECT billing.end_subscriptions(
-        ARRAY(SELECT ROW(s.customer_id, s.subscription_id, p_to, p_reason, p_ended_at)::billing.ending FROM scene AS s WHERE s.name LIKE p_name),
+        ARRAY(SELECT ROW(s.customer_id, s.subscription_id, p_to, p_reason, p_ended_at)::billing.ending FROM scene AS s
+            WHERE s.name LIKE p_name),
         p_as_of
     );
 $function$;
@@ -51,7 +53,8 @@ SELECT is(pg_temp.timeline('middle'), '0401-0501 0501-0520', 'the period that ru
 SELECT row_eq(
     $$SELECT s.status, s.ended_at, s.end_reason, s.current_period_start, s.current_period_end, s.next_renewal_at
       FROM billing.subscription AS s INNER JOIN scene AS x USING (subscription_id) WHERE x.name = 'middle'$$,
-    ROW('CANCELED'::text, '2027-05-20Z'::timestamptz, 'requested'::text, '2027-05-01Z'::timestamptz, '2027-05-20Z'::timestamptz, NULL::timestamptz),
+    ROW('CANCELED'::text, '2027-05-20Z'::timestamptz, 'requested'::text, '2027-05-01Z'::timestamptz, '2027-05-20Z'::timestamptz,
+        NULL::timestamptz),
     'the row says what the timeline says'
 );
 SELECT is(pg_temp.invoices('middle'), '0401 PAID, 0501 VOID, 0601 VOID', 'open invoices are void, paid ones stay');
@@ -64,7 +67,8 @@ SELECT pg_temp.scene('very start');
 SELECT pg_temp.finish('very start', 'CANCELED', 'requested', '2027-04-01T00:00:00Z');
 SELECT is(pg_temp.timeline('very start'), NULL, 'an end at the very start leaves none');
 SELECT is(
-    (SELECT s.current_period_start FROM billing.subscription AS s INNER JOIN scene AS x USING (subscription_id) WHERE x.name = 'very start'), NULL,
+    (SELECT s.current_period_start FROM billing.subscription AS s INNER JOIN scene AS x USING (subscription_id)
+        WHERE x.name = 'very start'), NULL,
     'nor in the row'
 );
 
@@ -73,7 +77,8 @@ SELECT pg_temp.scene('dunning', 'on');
 SELECT billing_test.collect('DECLINED', 'do_not_honor', '2027-05-01T00:00:00Z');
 SELECT billing_worker.renew_due(1, '2027-06-01T00:00:00Z');
 SELECT billing_api.grant_credit(s.customer_id, 4000, 'USD', 'x', 'k', '2027-05-02T00:00:00Z') FROM scene AS s WHERE s.name = 'dunning';
-UPDATE billing.invoice AS i SET credit_applied = 2000 FROM scene AS s WHERE s.subscription_id = i.subscription_id AND s.name = 'dunning' AND i.status = 'OPEN';
+UPDATE billing.invoice AS i SET credit_applied = 2000 FROM scene AS s WHERE s.subscription_id = i.subscription_id AND s.name = 'dunning'
+    AND i.status = 'OPEN';
 SELECT billing.add_credit(i.customer_id, 'USD', 'DRAWN', -2000, i.invoice_id, NULL, 'x', '2027-05-02Z') FROM billing.invoice AS i
 INNER JOIN scene AS s USING (subscription_id) WHERE s.name = 'dunning' AND i.status = 'OPEN';
 SELECT is(pg_temp.finish('dunning', 'CANCELED', 'payment_failed', '2027-05-20T00:00:00Z'), 1, 'dunning ends one with an invoice ahead');
@@ -104,16 +109,20 @@ SELECT pg_temp.scene('many 1');
 SELECT pg_temp.scene('many 2');
 SELECT is(pg_temp.finish('many%', 'EXPIRED', 'term_end', '2027-05-20T00:00:00Z'), 2, 'two are ended in one call');
 SELECT is(
-    (SELECT array_agg(DISTINCT s.status) FROM billing.subscription AS s INNER JOIN scene AS x USING (subscription_id) WHERE x.name LIKE 'many%'), '{EXPIRED}',
+    (SELECT array_agg(DISTINCT s.status) FROM billing.subscription AS s INNER JOIN scene AS x USING (subscription_id)
+        WHERE x.name LIKE 'many%'), '{EXPIRED}',
     'both'
 );
-SELECT throws_ok($$SELECT pg_temp.finish('many 1', 'CANCELED', 'requested', '2027-05-20Z')$$, 'SB302', NULL, 'what has ended, ends no more');
+SELECT throws_ok($$SELECT pg_temp.finish('many 1', 'CANCELED', 'requested', '2027-05-20Z')$$, 'SB302', NULL,
+    'what has ended, ends no more');
 SELECT throws_ok(
-    $$SELECT billing.end_subscriptions(ARRAY[ROW(1, 1, 'CANCELED', 'requested', '2027-05-20Z')::billing.ending], '2027-05-20Z')$$, 'SB901', NULL,
+    $$SELECT billing.end_subscriptions(ARRAY[ROW(1, 1, 'CANCELED', 'requested', '2027-05-20Z')::billing.ending], '2027-05-20Z')$$, 'SB901',
+        NULL,
     'one that is not there is a broken invariant'
 );
 SELECT pg_temp.scene('wrong');
-SELECT throws_ok($$SELECT pg_temp.finish('wrong', 'INCOMPLETE', 'requested', '2027-05-20Z')$$, 'SB303', NULL, 'an end that is none is refused');
+SELECT throws_ok($$SELECT pg_temp.finish('wrong', 'INCOMPLETE', 'requested', '2027-05-20Z')$$, 'SB303', NULL,
+    'an end that is none is refused');
 SELECT throws_ok($$SELECT pg_temp.finish('wrong', 'CANCELED', NULL, '2027-05-20Z')$$, '23514', NULL, 'an end says why');
 
 -- Its numbers and its log.
