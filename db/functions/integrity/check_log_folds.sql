@@ -19,11 +19,16 @@ BEGIN
         'log_folds', 'BROKEN', s.customer_id, format('subscription %s', s.subscription_id),
         format('%s: row %s, log %s', d.column_name, d.is_value, d.folded_value)
     FROM billing.subscription AS s
-    CROSS JOIN LATERAL billing.fold_subscription(s.customer_id, s.subscription_id) AS f
+    -- OFFSET 0: made into JSON once a row, not once a column.
     CROSS JOIN LATERAL (
-        SELECT r.key AS column_name, r.value AS is_value, to_jsonb(f) -> r.key AS folded_value
+        SELECT to_jsonb(l) AS folded
+        FROM billing.fold_subscription(s.customer_id, s.subscription_id) AS l
+        OFFSET 0
+    ) AS f
+    CROSS JOIN LATERAL (
+        SELECT r.key AS column_name, r.value AS is_value, f.folded -> r.key AS folded_value
         FROM jsonb_each(billing.logged_row(s) - 'status') AS r
-        WHERE r.value IS DISTINCT FROM to_jsonb(f) -> r.key
+        WHERE r.value IS DISTINCT FROM f.folded -> r.key
     ) AS d
     WHERE p_customers IS NULL OR s.customer_id = ANY (p_customers);
 END;
