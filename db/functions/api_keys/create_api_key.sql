@@ -52,11 +52,11 @@ BEGIN
         RAISE EXCEPTION USING
             ERRCODE = 'SB309',
             MESSAGE = 'a key with this name, or with this hash, exists',
-            DETAIL = (
+            DETAIL = coalesce((
                 SELECT k.api_key_id::text
                 FROM billing.api_key AS k
                 WHERE k.name = p_name AND k.rotated_at IS NULL AND k.revoked_at IS NULL
-            ),
+            ), 'the hash is that of another key'),
             HINT = 'Rotate or revoke it, or choose another name.';
     END IF;
     RETURN QUERY SELECT k.* FROM billing_ops.api_key AS k WHERE k.api_key_id = v_api_key_id;
