@@ -65,6 +65,11 @@ class DemoProcess:
         self._process.kill()
 
     @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
     def log(self) -> Path:
         """Where its output goes."""
         return self._process.log

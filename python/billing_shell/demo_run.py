@@ -21,6 +21,7 @@ from billing_shell.importer import import_rows
 from billing_shell.migrate import migrate
 from billing_shell.reconciliation import Course, Kill
 from billing_shell.sabotage import BETWEEN, POINT_VARIABLE, Sabotage, break_database
+from billing_shell.starvation import Starvation
 
 TAKEN_OVER_AT = datetime(2027, 2, 27, 12, 0, tzinfo=UTC)
 """Business time of the import: every example's current period runs."""
@@ -136,6 +137,7 @@ class _Notes:
     due: int = 0
     kills: list[Kill] = field(default_factory=list)
     collected_us: int = 0
+    starved: float = 0.0
     first_unpaid: tuple[UnpaidInvoice, ...] = ()
     zombie_reports: int = 0
     zombie_believed: int = 0
@@ -315,10 +317,13 @@ class DemoRun:
 
     def _collect(self) -> None:
         with self._display.step("renewing and collecting") as step:
+            starvation = Starvation([self._gateway.pid, *(w.pid for w in self._workers)])
 
             def show(counts: Counts) -> None:
                 self._require_workers()
                 step.show(counts.decided, self._notes.due)
+                if counts.decided < self._notes.due:
+                    self._notes.starved = starvation.share()
 
             self._wait_until_quiet("renewing and collecting", show)
             self._notes.collected_us = time.time_ns() // _NOW_US
@@ -416,6 +421,7 @@ class DemoRun:
             due=notes.due,
             kills=tuple(notes.kills),
             collected_us=notes.collected_us,
+            starved=notes.starved,
             first_unpaid=notes.first_unpaid,
             zombie_reports=notes.zombie_reports,
             zombie_believed=notes.zombie_believed,

@@ -19,6 +19,9 @@ LEAST_SHARE = 0.95
 """Of the throttle's rate, that must be reached while there is work."""
 JUDGED_SECONDS = 10.0
 """Less work than this says nothing about a rate."""
+MOST_STARVED = 0.1
+"""On a machine that lets a worker wait for a processor for more of the time than this, the rate
+says something about the machine."""
 
 _JITTER = 0.035
 # The gateway's, by its manual: what a 429 asks for, and the slowest answer.
@@ -55,6 +58,8 @@ class Course:
         due: subscriptions that were due when the clock had been set.
         kills: in order.
         collected_us: when nothing was due any more for the first time, microseconds since 1970.
+        starved: share of the time of collecting, 0 to 1, for which a worker or the gateway waited
+            for a processor.
         first_unpaid: the declined invoices before the first retry.
         zombie_reports: results of a dead worker that were handed in after its claim had passed on.
         zombie_believed: those of them that were not refused as stale.
@@ -65,6 +70,7 @@ class Course:
     due: int
     kills: tuple[Kill, ...] = ()
     collected_us: int = 0
+    starved: float = 0.0
     first_unpaid: tuple[UnpaidInvoice, ...] = ()
     zombie_reports: int = 0
     zombie_believed: int = 0
@@ -204,7 +210,7 @@ class _Auditor:
         )
         rate = self._rate(charges)
         slots = (limit - 1) // (1 + _JITTER)
-        judged = rate.net_seconds >= JUDGED_SECONDS
+        judged = rate.net_seconds >= JUDGED_SECONDS and self.course.starved <= MOST_STARVED
         self.findings.note_if(
             judged and rate.net < LEAST_SHARE * slots,
             "too_slow",
@@ -224,6 +230,7 @@ class _Auditor:
             "gross_per_second": round(rate.gross, 1),
             "net_per_second": round(rate.net, 1),
             "share_of_rate": round(rate.net / slots, 4) if slots else 0.0,
+            "waited_for_processor": round(self.course.starved, 4),
             "rate_judged": judged,
         }
 

@@ -82,11 +82,16 @@ def _throttle(t: Mapping[str, float | int | bool]) -> Iterable[str]:
         f" {t['gross_per_second']:.1f} a second; without {t['paused_seconds']:.1f} s that the"
         f" gateway asked for by Retry-After and {t['dead_seconds']:.1f} s while the worker was dead"
     )
-    verdict = "" if t["rate_judged"] else "; too little work to judge"
     yield (
         f"  {t['net_per_second']:.1f} a second, {t['share_of_rate']:.1%} of the"
-        f" {t['rate']:.0f} that the throttle hands out{verdict}"
+        f" {t['rate']:.0f} that the throttle hands out"
     )
+    if not t["rate_judged"]:
+        waited = f"{t['waited_for_processor']:.0%} of the time"
+        yield (
+            "  not judged: that takes ten seconds of work, and a machine that has nothing else to do"
+            f" (a process waited for a processor for {waited})"
+        )
 
 
 def _dunning(report: Report) -> Iterable[str]:
