@@ -15,11 +15,18 @@ AS $function$
 -- checkout is restarted. Nothing is attempted afterwards; a charge in flight is looked up, never sent again.
 DECLARE
     v_closed billing.closed_invoice[];
+    v_moves billing.status_move[];
     v_ended integer;
 BEGIN
     IF cardinality(p_endings) = 0 THEN
         RETURN 0;
     END IF;
+    v_moves := ARRAY(
+        SELECT ROW(s.customer_id, s.subscription_id, s.status, e.to_status)::billing.status_move
+        FROM unnest(p_endings) AS e
+        INNER JOIN billing.subscription AS s
+            ON s.customer_id = e.customer_id AND s.subscription_id = e.subscription_id
+    );
     v_closed := billing.close_open_invoices(p_endings, p_as_of);
     PERFORM billing.reopen_pending_lines(
         ARRAY(SELECT ROW(c.customer_id, c.invoice_id)::billing.invoice_key FROM unnest(v_closed) AS c WHERE c.status = 'VOID')
@@ -63,7 +70,7 @@ BEGIN
     END IF;
 
     PERFORM billing.suspend_unpaid_resources(p_endings, p_as_of);
-    PERFORM billing.record_endings(p_endings, v_closed, p_as_of);
+    PERFORM billing.record_endings(p_endings, v_moves, v_closed, p_as_of);
     RETURN v_ended;
 END;
 $function$;

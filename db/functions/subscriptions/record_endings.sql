@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION billing.record_endings(
     p_endings billing.ending[],
+    p_moves billing.status_move[],
     p_closed billing.closed_invoice[],
     p_as_of timestamptz
 )
@@ -16,7 +17,8 @@ DECLARE
 BEGIN
     SELECT array_agg(
         ROW(
-            n.customer_id, n.subscription_id, s.event_seq + n.no, n.event_type, NULL, n.to_status, n.invoice_id, NULL,
+            n.customer_id, n.subscription_id, s.event_seq + n.no, n.event_type, m.from_status, n.to_status, n.invoice_id,
+            NULL,
             CASE WHEN n.to_status IS NOT NULL THEN n.detail || jsonb_build_object('row', billing.logged_row(s)) ELSE n.detail END,
             true
         )::billing.happening
@@ -51,7 +53,9 @@ BEGIN
         ) AS x
     ) AS n
     INNER JOIN billing.subscription AS s
-        ON s.customer_id = n.customer_id AND s.subscription_id = n.subscription_id;
+        ON s.customer_id = n.customer_id AND s.subscription_id = n.subscription_id
+    LEFT JOIN unnest(p_moves) AS m
+        ON m.customer_id = n.customer_id AND m.subscription_id = n.subscription_id AND n.to_status IS NOT NULL;
 
     PERFORM billing.take_event_numbers(v_happenings);
     PERFORM billing.record_happenings(v_happenings, p_as_of);
