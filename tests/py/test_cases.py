@@ -18,13 +18,14 @@ CASES: dict[str, dict[str, list[str]]] = tomllib.loads(
 )
 
 # Failures that hurt real users of billing systems, by theme: A charges, B calendar, E ends,
-# F dunning, H numbers, O queue and outbox.
+# F dunning, G webhooks, H numbers, O queue and outbox.
 NAMED = {
-    "A": (1, 8, 9, 13),
+    "A": (1, 3, 4, 5, 8, 9, 11, 12, 13),
     "B": (1, 2, 3, 5, 6, 10, 11, 13, 18),
-    "E": (1, 2, 3, 4),
-    "F": (1, 3, 7, 13),
-    "H": (1, 2, 17),
+    "E": (1, 2, 3, 4, 10),
+    "F": (1, 2, 3, 6, 7, 8, 9, 10, 12, 13, 15),
+    "G": (1, 2, 4, 5, 7, 9, 11, 16),
+    "H": (1, 2, 11, 13, 14, 16, 17),
     "O": (1, 3, 5, 6, 7, 9, 10, 11, 13),
 }
 

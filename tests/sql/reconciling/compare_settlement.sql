@@ -60,7 +60,9 @@ SELECT is(
     (SELECT count(*) FROM billing.payment_attempt AS a WHERE a.status = 'SUCCEEDED'), 3::bigint, 'nothing is booked from a report'
 );
 SELECT is(
-    (SELECT count(*) FROM billing_ops.compare_settlement(pg_temp.load('(CHARGE,pay_64,,3000,USD)', '(CHARGE,pay_128,,3000,USD)', '(CHARGE,pay_192,,2900,USD)', '(REFUND,ref_64,,100,USD)'))),
+    (SELECT count(*) FROM billing_ops.compare_settlement(pg_temp.load(
+        '(CHARGE,pay_64,,3000,USD)', '(CHARGE,pay_128,,3000,USD)', '(CHARGE,pay_192,,2900,USD)', '(REFUND,ref_64,,100,USD)'
+    ))),
     1::bigint, 'the next report repeats a difference'
 );
 SELECT is((SELECT count(*) FROM billing_ops.open_cases), 6::bigint, 'which gets no second case');

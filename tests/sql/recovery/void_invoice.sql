@@ -19,7 +19,8 @@ SELECT is(
     (SELECT count(*) FROM billing.invoice AS i WHERE i.period_start = '2027-05-01Z'), 1::bigint, 'the forgiven one is not billed again'
 );
 SELECT throws_ok(
-    $$INSERT INTO billing.invoice (customer_id, subscription_id, resource_id, kind, currency, total, period_start, period_end, opens_period, drives_status, lane, issued_at)
+    $$INSERT INTO billing.invoice (customer_id, subscription_id, resource_id, kind, currency, total, period_start,
+      period_end, opens_period, drives_status, lane, issued_at)
       VALUES (64, 64, 64, 'RENEWAL', 'USD', 1, '2027-05-01Z', '2027-06-01Z', true, true, 'BACKLOG', '2027-05-01Z')$$,
     '23505', NULL, 'it cannot even be stored'
 );

@@ -73,7 +73,10 @@ SELECT billing_worker.receive_webhook('sim', 'e2', 'refund.succeeded', jsonb_bui
 SELECT billing_worker.process_webhooks(10, '2027-05-01 00:20:02Z');
 SELECT is((SELECT i.amount_refunded FROM billing.invoice AS i), 196::bigint, '196 in all');
 -- A refund that nobody here asked for.
-SELECT billing_worker.receive_webhook('sim', 'e3', 'refund.succeeded', '{"refundId": "r_three", "paymentId": "pay_64", "outcome": "SUCCEEDED", "amount": 98, "currency": "USD"}');
+SELECT billing_worker.receive_webhook(
+    'sim', 'e3', 'refund.succeeded',
+    '{"refundId": "r_three", "paymentId": "pay_64", "outcome": "SUCCEEDED", "amount": 98, "currency": "USD"}'
+);
 SELECT billing_worker.process_webhooks(10, '2027-05-01 00:20:03Z');
 SELECT is(
     (SELECT w.status FROM billing.webhook_event AS w WHERE w.event_id = 'e3'),

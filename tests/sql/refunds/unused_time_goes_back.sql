@@ -7,7 +7,9 @@ SELECT billing_test.plan();
 SELECT billing_test.paid_subscription(64, p_resource_ref => 'a');
 
 SELECT is(
-    (SELECT s.status FROM billing_api.cancel_subscription(64, p_unused_time => 'REFUND', p_idempotency_key => 'k', p_as_of => '2027-04-16Z') AS s),
+    (SELECT s.status FROM billing_api.cancel_subscription(
+        64, p_unused_time => 'REFUND', p_idempotency_key => 'k', p_as_of => '2027-04-16Z'
+    ) AS s),
     'CANCELED', 'cancelled in the middle of April'
 );
 SELECT billing_api.cancel_subscription(64, p_unused_time => 'REFUND', p_idempotency_key => 'k', p_as_of => '2027-04-16Z');
