@@ -1,9 +1,10 @@
 """The adapters that this program has, by the name that a gateway account has in the database."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 
-from billing_shell.gateway import Gateway
+from billing_shell.gateway import Gateway, WebhookEvent
 from billing_shell.simulated_gateway import SimulatedGateway
 
 
@@ -20,6 +21,21 @@ def _stripe(base_url: str) -> Gateway:
     if not api_key:
         raise AdapterMissingError("Stripe needs a secret key in BILLING_STRIPE_API_KEY")
     return StripeGateway(base_url, api_key=api_key)
+
+
+def read_stripe_webhook(
+    raw_body: bytes, headers: Mapping[str, str], secrets: Iterable[str], now: datetime
+) -> WebhookEvent:
+    """Verify and read one delivery of Stripe; a `WebhookReader` that needs the SDK only here.
+
+    Raises:
+        AdapterMissingError: the SDK is not installed.
+    """
+    try:
+        from billing_shell.stripe_webhooks import read_webhook  # noqa: PLC0415  an optional extra
+    except ImportError as error:
+        raise AdapterMissingError("Stripe needs its SDK: install billing-shell[stripe]") from error
+    return read_webhook(raw_body, headers, secrets, now)
 
 
 ADAPTERS: Mapping[str, Callable[[str], Gateway]] = {

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from billing_shell import api_queries as queries
+from billing_shell.adapters import read_stripe_webhook
 from billing_shell.api_database import ApiDatabase
 from billing_shell.api_guard import exchange_of
 from billing_shell.api_problem import ProblemError
@@ -23,7 +24,7 @@ from billing_shell.gateway import UnreadableWebhookError, WebhookEvent, WebhookR
 from billing_shell.simulated_gateway import read_webhook
 from billing_shell.webhook_signature import SecretError, WebhookSignatureError
 
-READERS: Mapping[str, WebhookReader] = {"simulated": read_webhook}
+READERS: Mapping[str, WebhookReader] = {"simulated": read_webhook, "stripe": read_stripe_webhook}
 """How each adapter verifies and reads its gateway's events."""
 
 Secrets = Callable[[str], tuple[str, ...]]
