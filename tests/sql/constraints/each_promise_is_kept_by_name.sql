@@ -22,7 +22,8 @@ INSERT INTO billing.subscription_change (
     effective_at, created_at
 )
 SELECT
-    s.customer_id, s.subscription_id, 'PENDING', 'IMMEDIATE', 'PAY_FIRST', s.price_id, 1, s.price_id AS to_price_id, 2, false, '2027-05-01Z',
+    s.customer_id, s.subscription_id, 'PENDING', 'IMMEDIATE', 'PAY_FIRST', s.price_id, 1, s.price_id AS to_price_id, 2, false,
+    '2027-05-01Z',
     '2027-05-01Z'
 FROM billing.subscription AS s;
 INSERT INTO billing.pending_line (customer_id, subscription_id, kind, description, amount, base_invoice_id, created_at)
