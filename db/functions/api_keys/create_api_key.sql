@@ -36,10 +36,10 @@ BEGIN
                 MESSAGE = 'a key that is bound to a customer cannot have the scope operate';
         END IF;
     END IF;
-    IF p_expires_at <= clock_timestamp() THEN
+    IF p_expires_at <= clock_timestamp() OR p_expires_at > clock_timestamp() + interval '10 years' THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB101',
-            MESSAGE = 'p_expires_at lies in the past';
+            MESSAGE = 'p_expires_at must lie in the future, at most ten years ahead';
     END IF;
 
     INSERT INTO billing.api_key (name, key_hash, scopes, customer_id, expires_at, created_by)

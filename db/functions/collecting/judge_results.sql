@@ -79,8 +79,11 @@ AS $function$
     -- A debt that nobody asks to pay is as closed as a void invoice.
     CROSS JOIN LATERAL (SELECT i.status = 'OPEN' OR (i.status = 'FAILED' AND i.lane = 'INTERACTIVE') AS is_collected) AS c
     CROSS JOIN LATERAL (
-        -- A look-up that names no expiry leaves the one that is known.
-        SELECT coalesce(r.action_expires_at, a.action_expires_at, p_as_of + interval '23 hours') AS action_expires_at
+        -- A look-up that names no expiry leaves the one that is known. No action fences an invoice off for longer than a
+        -- week, whatever the gateway says.
+        SELECT least(
+            coalesce(r.action_expires_at, a.action_expires_at, p_as_of + interval '23 hours'), p_as_of + interval '7 days'
+        ) AS action_expires_at
     ) AS x
     CROSS JOIN LATERAL (
         SELECT
@@ -111,7 +114,7 @@ AS $function$
         SELECT CASE
             WHEN r.source <> 'WEBHOOK' AND r.claim_epoch IS DISTINCT FROM a.claim_epoch AND r.outcome <> 'SUCCEEDED'
             THEN 'STALE'
-            WHEN r.outcome = 'SUCCEEDED' AND r.currency <> a.currency THEN 'REJECTED'
+            WHEN r.outcome = 'SUCCEEDED' AND (r.currency <> a.currency OR r.amount > 1000000000000000) THEN 'REJECTED'
             WHEN r.gateway_payment_id <> a.gateway_payment_id OR r.names_payment_of_another THEN 'REJECTED'
             WHEN EXISTS (
                 SELECT 1

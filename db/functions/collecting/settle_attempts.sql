@@ -21,15 +21,19 @@ AS $function$
 -- Joins are pinned to nested loops: with young statistics the planner would read whole tables for each batch.
 DECLARE
     v_as_of timestamptz := billing.require_as_of(p_as_of);
+    v_results billing.charge_result[];
     v_round billing.charge_result[];
     v_round_no integer := 0;
 BEGIN
     PERFORM billing.require_results(p_results);
-    PERFORM billing.lock_for_settlement(p_results);
+    v_results := billing.clean_results(p_results);
+    PERFORM billing.lock_for_settlement(v_results);
+    -- Nothing ends before it was sent.
+    v_as_of := greatest(v_as_of, billing.last_send_of(v_results));
 
     LOOP
         v_round_no := v_round_no + 1;
-        v_round := billing.results_of_round(p_results, v_round_no);
+        v_round := billing.results_of_round(v_results, v_round_no);
         EXIT WHEN cardinality(v_round) = 0;
         RETURN QUERY SELECT s.* FROM billing.settle_round(v_round, v_as_of) AS s;
     END LOOP;

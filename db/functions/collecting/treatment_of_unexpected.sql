@@ -21,9 +21,10 @@ RETURN CASE
         WHERE a.customer_id = p_judgement.customer_id
           AND a.attempt_id = p_judgement.attempt_id
           AND a.gateway_payment_id IS NOT NULL
+          AND a.gateway_account_id IS NOT NULL
     ) THEN 'REFUNDED'
     ELSE 'CASE'
 END;
 
 COMMENT ON FUNCTION billing.treatment_of_unexpected IS
-'CREDITED for a surplus, and for late money where the resource has a live subscription; REFUNDED where it has none; CASE where the gateway named no payment that could be refunded.';
+'CREDITED for a surplus, and for late money where the resource has a live subscription; REFUNDED where it has none; CASE where there is no payment at a gateway account that could be refunded.';

@@ -26,6 +26,7 @@ BEGIN
         FROM billing.subscription AS s
         WHERE s.status = 'INCOMPLETE'
           AND (s.created_at <= v_as_of - interval '24 hours' OR billing.has_expired_action(s))
+          AND NOT billing.has_charge_under_way(s.customer_id, s.subscription_id)
         ORDER BY s.created_at, s.customer_id, s.subscription_id
         LIMIT p_limit
         FOR NO KEY UPDATE SKIP LOCKED
@@ -37,13 +38,7 @@ BEGIN
     )
     INTO v_endings
     FROM unnest(v_claimed) AS k
-    WHERE NOT EXISTS (
-        SELECT 1
-        FROM billing.invoice AS i
-        INNER JOIN billing.payment_attempt AS a ON a.customer_id = i.customer_id AND a.invoice_id = i.invoice_id
-        WHERE i.customer_id = k.customer_id AND i.subscription_id = k.subscription_id
-          AND a.status IN ('STARTED', 'UNKNOWN', 'PROCESSING')
-    );
+    WHERE NOT billing.has_charge_under_way(k.customer_id, k.subscription_id);
     RETURN billing.end_subscriptions(v_endings, v_as_of);
 END;
 $function$;
