@@ -1,0 +1,198 @@
+"""The command line: what it says, what it returns, and what it leaves behind."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from billing_shell.cli import Exit, Sabotaged
+from billing_shell.embedded import RedisServer
+from billing_shell.sabotage import Sabotage
+from tests.py.support.processes import Watched, descendants
+from tests.py.support.servers import TestPostgres
+from tests.py.support.world import World, until
+
+SECONDS = 120
+COMMANDS = ("up", "migrate", "worker", "relay", "gateway", "demo", "import")
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """This process' own, with no variable of ours but those that are given."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("BILLING_")}
+    return {**others, **variables}
+
+
+def billing(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "billing_shell", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=environment(**variables),
+    )
+
+
+def start(*arguments: str, log: Path, **variables: str) -> "subprocess.Popen[bytes]":
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "billing_shell", *arguments],
+            stdout=output,
+            stderr=output,
+            env=environment(**variables),
+        )
+
+
+def test_help_names_every_command_and_the_exit_codes() -> None:
+    ended = billing("--help", COLUMNS="200")
+    assert ended.returncode == Exit.DONE
+    for command in COMMANDS:
+        assert command in ended.stdout
+    assert "Exit codes" in ended.stdout
+
+
+def test_help_imports_no_server_and_no_client() -> None:
+    heavy = ("procrastinate", "uvicorn", "starlette", "confluent_kafka", "httpx", "redis")
+    program = (
+        "import sys; sys.argv = ['billing', '--help']\n"
+        "from billing_shell.cli import main\n"
+        "try: main()\n"
+        f"finally: sys.stderr.write(repr(sorted(set({heavy!r}) & set(sys.modules))))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert ended.stderr == "[]"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_a_help_of_its_own(command: str) -> None:
+    ended = billing(command, "--help")
+    assert ended.returncode == Exit.DONE
+    assert "Usage:" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "variables", "missing"),
+    [
+        ("worker", {}, "BILLING_DATABASE_URL"),
+        ("worker", {"BILLING_DATABASE_URL": "postgresql://x@127.0.0.1/x"}, "BILLING_REDIS_URL"),
+        (
+            "relay",
+            {"BILLING_DATABASE_URL": "postgresql://x@127.0.0.1/x"},
+            "BILLING_KAFKA_BOOTSTRAP",
+        ),
+    ],
+)
+def test_an_address_that_is_missing_is_named(
+    command: str, variables: dict[str, str], missing: str
+) -> None:
+    ended = billing(command, **variables)
+    assert ended.returncode == Exit.USAGE
+    assert missing in ended.stderr
+    assert "hint:" in ended.stderr
+
+
+def test_a_setting_that_makes_no_sense_is_named_without_its_value() -> None:
+    ended = billing("worker", BILLING_DATABASE_URL="mysql://root:hunter2@db/x")
+    assert ended.returncode == Exit.USAGE
+    assert "BILLING_DATABASE_URL" in ended.stderr
+    assert "hunter2" not in ended.stderr + ended.stdout
+
+
+def test_a_database_that_cannot_be_reached_is_told_apart_from_one_that_refuses() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    url = f"postgresql://postgres:hunter2@127.0.0.1:{port}/billing"
+    ended = billing("migrate", "--json", BILLING_DATABASE_URL=url)
+    assert ended.returncode == Exit.UNREACHABLE
+    assert json.loads(ended.stdout)["error"]["code"]
+    assert "hunter2" not in ended.stderr + ended.stdout
+
+
+def test_migrate_says_what_is_pending_applies_it_and_finds_nothing_more(
+    postgres: TestPostgres,
+) -> None:
+    with postgres.database() as name:
+        url = postgres.database_url(name)
+        before = billing("migrate", "--status", "--json", BILLING_DATABASE_URL=url)
+        assert before.returncode == Exit.FAILED
+        pending = json.loads(before.stdout)["pending"]
+        applied = billing("migrate", "--json", BILLING_DATABASE_URL=url)
+        assert applied.returncode == Exit.DONE, applied.stderr
+        assert json.loads(applied.stdout)["applied"] == pending
+        after = billing("migrate", "--status", "--json", BILLING_DATABASE_URL=url)
+        assert after.returncode == Exit.DONE
+        assert json.loads(after.stdout)["current"] is True
+
+
+def test_a_worker_on_a_database_without_schema_says_what_to_do(
+    postgres: TestPostgres, redis_server: RedisServer
+) -> None:
+    with postgres.database() as name:
+        ended = billing(
+            "worker",
+            BILLING_DATABASE_URL=postgres.database_url(name),
+            BILLING_REDIS_URL=redis_server.url,
+            BILLING_GATEWAY_URL="http://127.0.0.1:9",
+        )
+    assert ended.returncode == Exit.REFUSED
+    assert "billing migrate" in ended.stderr
+
+
+async def test_a_worker_told_to_end_does_so_with_nothing_left(
+    database_url: str, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    World(database_url).close()
+    log = tmp_path / "worker.log"
+    process = start(
+        "worker",
+        log=log,
+        BILLING_DATABASE_URL=database_url,
+        BILLING_REDIS_URL=redis_server.url,
+        BILLING_GATEWAY_URL="http://127.0.0.1:9",
+    )
+    try:
+        await until(lambda: "worker_started" in log.read_text(), "the start")
+        process.send_signal(signal.SIGTERM)
+        await until(lambda: process.poll() is not None, "the end")
+    finally:
+        process.kill()
+    assert process.returncode == Exit.DONE
+    assert "worker_stopped" in log.read_text()
+
+
+def test_an_import_of_nothing_is_refused(database_url: str, tmp_path: Path) -> None:
+    ended = billing("import", str(tmp_path), "--json", BILLING_DATABASE_URL=database_url)
+    assert ended.returncode == Exit.FAILED
+    assert json.loads(ended.stdout)["error"]["code"] == "import_refused"
+
+
+def test_sabotage_has_the_names_that_it_has_elsewhere() -> None:
+    assert {each.value for each in Sabotaged} == {each.value for each in Sabotage}
+
+
+async def test_up_runs_everything_and_leaves_nothing_behind(data_dir: Path, tmp_path: Path) -> None:
+    log = tmp_path / "up.log"
+    process = start("up", "--json", "--data-dir", str(data_dir / "up"), log=log)
+    try:
+        await until(lambda: log.read_text().startswith("{") or process.poll() is not None, "up")
+        addresses = json.loads(log.read_text().splitlines()[0])
+        with psycopg.connect(addresses["database_url"]) as connection:
+            accounts = connection.execute("SELECT code FROM billing.gateway_account").fetchall()
+        assert accounts == [("simulated",)]
+        watched = Watched(descendants(process.pid))
+        process.send_signal(signal.SIGTERM)
+        await until(lambda: process.poll() is not None, "the end")
+        assert process.returncode == Exit.DONE
+        assert watched.survivors(30) == set()
+        watched.close()
+    finally:
+        process.kill()
