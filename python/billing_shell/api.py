@@ -12,9 +12,11 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from billing_shell import api_openapi
 from billing_shell.api_auth import Credentials, presented
@@ -219,8 +221,20 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 async def _refuse_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for these only
-    problem = of_status(error.status_code, error.headers)
-    return problem.response(exchange_of(request).request_id)
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_allowed(request))
+    return of_status(error.status_code, headers).response(exchange_of(request).request_id)
+
+
+def _allowed(request: Request) -> list[str]:
+    """Methods of all endpoints on this path; the framework would name those of the first."""
+    matching = [
+        route
+        for route in request.app.routes
+        if isinstance(route, APIRoute) and route.matches(request.scope)[0] is not Match.NONE
+    ]
+    return sorted({method for route in matching for method in route.methods or ()})
 
 
 async def _fail(request: Request, _: Exception) -> Response:

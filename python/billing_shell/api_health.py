@@ -25,6 +25,7 @@ from starlette.responses import JSONResponse, Response
 from billing_shell import api_queries as queries
 from billing_shell.api_database import ApiDatabase
 from billing_shell.api_guard import exchange_of
+from billing_shell.api_problem import ProblemError
 from billing_shell.errors import DatabaseError
 from billing_shell.sql_files import SqlFiles
 
@@ -122,7 +123,15 @@ class Health:
 
     async def _readyz(self, request: Request) -> Response:
         exchange_of(request).route = "/readyz"
-        readiness = await self.readiness(request.query_params.getlist("exclude"))
+        excluded = request.query_params.getlist("exclude")
+        if not set(excluded) <= set(Dependency):
+            raise ProblemError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                "invalid_argument",
+                "An argument makes no sense.",
+                f"exclude takes {', '.join(Dependency)}",
+            )
+        readiness = await self.readiness(excluded)
         return JSONResponse(
             {
                 "status": "ready" if readiness.is_ready else "not_ready",
@@ -230,6 +239,7 @@ def _specified(name: str) -> dict[str, Any]:
         ],
         "responses": {
             "200": {"description": "All that was asked about is there.", "content": content},
+            "422": {"$ref": "#/components/responses/Refusal422"},
             "503": {"description": "Something is missing.", "content": content},
         },
     }

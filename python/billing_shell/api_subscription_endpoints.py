@@ -28,7 +28,7 @@ SUBSCRIPTIONS: tuple[Operation, ...] = (
         needs_key=True,
     ),
     making(
-        "/subscriptions/import",
+        "/imports/subscriptions",
         "importSubscription",
         "Take over a subscription that was billed elsewhere, without billing the past",
         Tag.SUBSCRIPTIONS,

@@ -72,6 +72,7 @@ def test_what_is_missing_is_named_and_can_be_left_out(shop: Shop) -> None:
             "database": "ok", "migrations": "ok", "redis": "failed", "broker": "failed",
         }  # fmt: skip
         assert ready(door, "?exclude=redis")[0] == 503
+        assert ready(door, "?exclude=redis&exclude=brooker")[0] == 422
         status, told = ready(door, "?exclude=redis&exclude=broker")
         assert (status, told["checks"]["redis"]) == (200, "excluded")
         assert httpx.get(f"{door.url}/plans", headers=bearer(door.key())).status_code == 200
