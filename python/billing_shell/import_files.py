@@ -1,6 +1,6 @@
 """Reads a catalogue, customers and subscriptions from CSV files, and says all that is wrong there.
 
-UTF-8, a header line, comma separated, double quotes where needed. `docs/importing.md` lists the
+UTF-8, a header line, comma separated, double quotes where needed. `docs/demo.md` lists the
 columns. Nothing here knows the database: what only the engine can judge (currencies, time zones,
 boundaries) it judges when the rows arrive there.
 """

@@ -89,7 +89,7 @@ def _throttle(t: Mapping[str, float | int | bool]) -> Iterable[str]:
     if not t["rate_judged"]:
         waited = f"{t['waited_for_processor']:.0%} of the time"
         yield (
-            "  not judged: that takes ten seconds of work, and a machine that has nothing else to do"
+            "  not judged: that takes ten seconds of work, and a machine with nothing else to do"
             f" (a process waited for a processor for {waited})"
         )
 
