@@ -32,13 +32,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(config.stash[OUTCOMES])
 
 
-# Long stories and whole processes: what they say hangs on no version of PostgreSQL, and the functions
-# that they call are tested one by one on each.
+# Long stories and whole processes: what they say hangs on no version of PostgreSQL, and the
+# functions that they call are tested one by one on each.
 _TOLD_ONCE = {
     "test_api_schema.py",
     "test_chaos.py",
     "test_cli.py",
-    "test_crash_bench.py",
     "test_demo.py",
     "test_importer.py",
     "test_kata.py",
