@@ -136,13 +136,20 @@ class Shop:
     theirs: Mapping[str, Any]
 
 
-def open_shop(url: str) -> Shop:
-    """Fills a migrated database, whose clock stands still from then on."""
+@contextlib.contextmanager
+def helped(url: str) -> Iterator[psycopg.Connection]:
+    """A connection to a migrated database that gets helpers of the SQL tests."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS billing_test")
         for name in _NEEDED:
             path = _HELPERS / f"{name}.sql"
             run_file(connection, SqlFile(path.name, path.read_text(encoding="utf-8")))
+        yield connection
+
+
+def open_shop(url: str) -> Shop:
+    """Fills a migrated database, whose clock stands still from then on."""
+    with helped(url) as connection:
         connection.execute("SELECT billing_test.clock(%s)", (NOW,))
         for code in ("PRO_MONTHLY", "PRO_PLUS"):
             amount = 4900 if code == "PRO_MONTHLY" else 9900
