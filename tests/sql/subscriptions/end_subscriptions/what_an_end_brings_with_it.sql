@@ -127,7 +127,8 @@ SELECT throws_ok($$SELECT pg_temp.finish('wrong', 'CANCELED', NULL, '2027-05-20Z
 
 -- Its numbers and its log.
 SELECT is(
-    (SELECT e.from_status || ' ' || e.to_status || ' ' || (e.detail ->> 'reason') || ' ' || (e.detail ->> 'endedAt') FROM billing.subscription_event AS e
+    (SELECT e.from_status || ' ' || e.to_status || ' ' || (e.detail ->> 'reason') || ' ' || (e.detail ->> 'endedAt')
+     FROM billing.subscription_event AS e
      INNER JOIN scene AS s USING (subscription_id) WHERE s.name = 'middle' AND e.event_type = 'SubscriptionCanceled'),
     'ACTIVE CANCELED requested 2027-05-20T00:00:00Z', 'the log says from where to where, why and when'
 );
