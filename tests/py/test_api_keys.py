@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,11 +12,13 @@ import httpx
 import psycopg
 import pytest
 import typer
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from typer.testing import CliRunner
 
-from billing_shell.api_commands import register
+from billing_shell.api_commands import create_key, register
 from billing_shell.api_keys import PREFIX, Scope, hash_of, new_key
-from tests.py.support.door import RunningDoor, Shop, bearer, value
+from tests.py.support.door import RunningDoor, Shop, bearer, running_door, value
 
 APP = typer.Typer()
 register(APP)
@@ -265,3 +268,27 @@ def test_the_doors_own_role_can_do_nothing_but_open(shop: Shop) -> None:
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement.encode())
+
+
+def test_a_login_of_three_roles_is_all_that_the_door_needs(shop: Shop) -> None:
+    login = f"door_{uuid.uuid4().hex[:12]}"
+    name = sql.Identifier(login)
+    with psycopg.connect(shop.url, autocommit=True) as owner:
+        owner.execute(
+            sql.SQL(
+                "CREATE ROLE {} LOGIN IN ROLE billing_http, billing_app, billing_operator"
+            ).format(name)
+        )
+        try:
+            as_door = make_conninfo(shop.url, user=login)
+            key = create_key(shop.url, "shop", list(Scope), None)
+            with running_door(as_door) as door, httpx.Client(base_url=door.url) as client:
+                client.headers.update(bearer(key))
+                path = f"/subscriptions/{shop.mine['subscription_id']}"
+                assert client.get(path).status_code == 200
+                assert client.get(f"{path}/timeline").status_code == 200
+                assert client.post(f"{path}/cancel", json={"atPeriodEnd": True}).status_code == 200
+                assert client.get("/metrics").status_code == 200
+                assert client.get("/readyz").status_code == 200
+        finally:
+            owner.execute(sql.SQL("DROP ROLE {}").format(name))

@@ -144,3 +144,24 @@ def test_settings_never_show_their_secrets_and_never_change() -> None:
     assert "hunter2" not in repr(settings)
     with pytest.raises(dataclasses.FrozenInstanceError):
         settings.gateway_account = "other"  # type: ignore[misc]
+
+
+def test_each_gateway_account_has_webhook_secrets_of_its_own() -> None:
+    settings = Settings.from_environment(
+        {
+            "BILLING_GATEWAY_ACCOUNT": "main",
+            "BILLING_WEBHOOK_SECRETS": "the-secret-of-main-01",
+            "BILLING_WEBHOOK_SECRETS_EU_WEST": "the-secret-of-eu-001,the-older-one-of-eu-1",
+        }
+    )
+    assert settings.secrets_of("main") == ("the-secret-of-main-01",)
+    assert settings.secrets_of("eu-west") == ("the-secret-of-eu-001", "the-older-one-of-eu-1")
+    assert settings.secrets_of("nowhere") == ()
+    assert "secret-of-eu" not in repr(settings)
+
+
+def test_a_bad_secret_of_an_account_is_named_by_its_variable() -> None:
+    with pytest.raises(SettingsError) as refused:
+        Settings.from_environment({"BILLING_WEBHOOK_SECRETS_EU": "short"})
+    assert refused.value.variable == "BILLING_WEBHOOK_SECRETS_EU"
+    assert "short" not in str(refused.value)
