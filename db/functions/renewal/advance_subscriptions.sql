@@ -30,10 +30,15 @@ BEGIN
             ) IS NOT TRUE
         ),
         anchor_at = CASE r.verdict WHEN 'RENEW' THEN r.anchor_at ELSE s.anchor_at END,
-        anchor_day = CASE WHEN r.verdict <> 'RENEW' OR r.anchor_at = s.anchor_at THEN s.anchor_day END,
+        anchor_day = CASE
+            WHEN r.verdict = 'RENEW' AND r.from_plan_code IS NOT NULL
+            THEN (billing.anchoring_at_renewal(s, r.price_id, r.period_start)).anchor_day
+            ELSE s.anchor_day
+        END,
         term_end_at = CASE
-            WHEN s.term_end_at IS NULL OR r.verdict <> 'RENEW' OR r.anchor_at = s.anchor_at THEN s.term_end_at
-            ELSE (billing.anchoring_at_change(s, r.price_id, r.period_start)).term_end_at
+            WHEN r.verdict = 'RENEW' AND r.from_plan_code IS NOT NULL
+            THEN (billing.anchoring_at_renewal(s, r.price_id, r.period_start)).term_end_at
+            ELSE s.term_end_at
         END,
         period_no = CASE r.verdict WHEN 'RENEW' THEN r.period_no ELSE s.period_no END,
         current_period_kind = CASE r.verdict

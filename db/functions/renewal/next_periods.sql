@@ -12,7 +12,7 @@ AS $function$
     -- Raises:     nothing
     -- Idempotent: yes
     -- What the customer has chosen and the seller's new price of the same plan take effect together. Another interval
-    -- begins a full period on a new anchor at the boundary.
+    -- is counted from the boundary on.
     SELECT
         s.customer_id, s.subscription_id, s.resource_id, s.status, s.version, s.event_seq, v.verdict, v.reason,
         pr.price_id, pr.amount, pr.currency, CASE WHEN c.is_chosen THEN s.pending_quantity ELSE s.quantity END,
@@ -37,8 +37,11 @@ AS $function$
             billing.period_boundary(s.anchor_at, s.time_zone, pr.period_length, s.period_no + 1) AS period_end
         WHERE billing.is_same_length(pr.period_length, opr.period_length)
         UNION ALL
-        SELECT (f).anchor_at, (f).period_no, (f).full_start, (f).period_end
-        FROM billing.first_period(s.time_zone, NULL, pr.period_length, s.current_period_end) AS f
+        SELECT
+            a.anchor_at, a.period_no + 1,
+            billing.period_boundary(a.anchor_at, s.time_zone, pr.period_length, a.period_no),
+            billing.period_boundary(a.anchor_at, s.time_zone, pr.period_length, a.period_no + 1)
+        FROM billing.anchoring_at_renewal(s, pr.price_id, s.current_period_end) AS a
         WHERE NOT billing.is_same_length(pr.period_length, opr.period_length)
     ) AS t
     CROSS JOIN LATERAL billing.renewal_verdict(s, dp, m.payment_method_id IS NOT NULL OR pr.amount = 0) AS v;

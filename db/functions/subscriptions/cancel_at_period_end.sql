@@ -6,22 +6,28 @@ RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      as void_overtaken_changes and renew_overdue; the caller holds the subscription
+-- Locks:      as renew_overdue, void_overtaken_changes and cancel_now; the caller holds the subscription
 -- Writes:     subscription, subscription_event, outbox_event; as void_overtaken_changes; where it is overdue as renew_overdue
 -- Raises:     what renew_overdue raises, SB302 its term ended meanwhile
 -- Idempotent: yes: a flag that is set stays as it is
--- A change that waits for its payment is void: who leaves buys nothing more. Overdue boundaries come first, so that the flag ends the period that runs at p_as_of.
+-- Overdue boundaries come first, so that the flag ends the period that runs at p_as_of; one at which it has paused leaves
+-- no period to wait for. A change that waits for its payment is void: who leaves buys nothing more.
 DECLARE
     v_subscription billing.subscription := p_subscription;
 BEGIN
     IF v_subscription.cancel_at_period_end THEN
         RETURN;
     END IF;
+    v_subscription := billing.renew_overdue(v_subscription.subscription_id, p_as_of);
+    PERFORM billing.require_running(v_subscription);
+    IF v_subscription.status = 'PAUSED' THEN
+        PERFORM billing.cancel_now(v_subscription, 'NONE', p_as_of);
+        RETURN;
+    END IF;
     PERFORM billing.void_overtaken_changes(
         ARRAY[ROW(v_subscription.customer_id, v_subscription.subscription_id)::billing.subscription_key], p_as_of
     );
-    v_subscription := billing.renew_overdue(v_subscription.subscription_id, p_as_of);
-    PERFORM billing.require_running(v_subscription);
+    v_subscription := billing.require_subscription(v_subscription.subscription_id);
 
     UPDATE billing.subscription AS s
     SET cancel_at_period_end = true, version = s.version + 1, event_seq = s.event_seq + 1
