@@ -16,6 +16,7 @@ import structlog
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import DeleteJobCondition, Status
+from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from billing_shell.database import WORKER_ROLE, session_conninfo
@@ -59,6 +60,15 @@ class PeriodicTask:
     def queue(self) -> str:
         """Name of the queue that its jobs wait in."""
         return f"gateway.{self.gateway_account}" if self.gateway_account else "billing"
+
+
+async def _commit_each_statement(connection: AsyncConnection) -> None:
+    """Each statement is a transaction of its own.
+
+    A process that is frozen before its COMMIT would keep its locks, and its heartbeat's alone keeps
+    every other worker from starting.
+    """
+    await connection.set_autocommit(True)
 
 
 class _Pool(AsyncConnectionPool):
@@ -107,6 +117,7 @@ class JobQueue:
                     search_path="procrastinate",
                 ),
                 pool_factory=_Pool,
+                configure=_commit_each_statement,
                 min_size=1,
                 max_size=_CONNECTIONS,
                 timeout=_WAIT_SECONDS,

@@ -9,7 +9,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from procrastinate import PsycopgConnector
 from procrastinate.exceptions import ConnectorException
+from psycopg.pq import TransactionStatus
 from structlog.testing import capture_logs
 
 from billing_shell.errors import RetryableError
@@ -189,3 +191,14 @@ async def test_it_has_the_rights_of_a_worker_and_no_more(database_url: str) -> N
         with pytest.raises(ConnectorException) as caught:
             await one.app.connector.execute_query_async("SELECT 1 FROM billing.customer")
     assert "permission denied" in str(caught.value.__cause__)
+
+
+async def test_no_statement_leaves_a_transaction_open(database_url: str) -> None:
+    """Whoever is frozen in one would keep its locks from everybody."""
+    one = queue(database_url, task(Counter(), cron=YEARLY))
+    async with one.connected():
+        connector = one.app.connector
+        assert isinstance(connector, PsycopgConnector)
+        async with connector.pool.connection() as connection:
+            await connection.execute("SELECT 1")
+            assert connection.info.transaction_status is TransactionStatus.IDLE
