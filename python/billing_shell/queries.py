@@ -91,6 +91,9 @@ SETTLE_REFUNDS: LiteralString = """
 PROCESS_WEBHOOKS: LiteralString = "SELECT billing_worker.process_webhooks(p_limit => %(limit)s)"
 END_DUNNING: LiteralString = "SELECT billing_worker.end_dunning(p_limit => %(limit)s)"
 EXPIRE_CHECKOUTS: LiteralString = "SELECT billing_worker.expire_checkouts(p_limit => %(limit)s)"
+ANNOUNCE_TRIAL_ENDINGS: LiteralString = """
+    SELECT billing_worker.announce_trial_endings(p_limit => %(limit)s)
+"""
 
 CLOSE_ABANDONED_RUNS: LiteralString = """
     SELECT billing_worker.close_abandoned_runs(p_limit => %(limit)s)

@@ -30,7 +30,11 @@ _BATCH = 50
 _MOST_ROUNDS = 200
 _ANSWER_SECONDS = 10.0
 _SETTLE_SECONDS = 30.0
-_SWEEPS: tuple[LiteralString, ...] = (queries.END_DUNNING, queries.EXPIRE_CHECKOUTS)
+_SWEEPS: tuple[LiteralString, ...] = (
+    queries.END_DUNNING,
+    queries.EXPIRE_CHECKOUTS,
+    queries.ANNOUNCE_TRIAL_ENDINGS,
+)
 
 
 class Work(Enum):

@@ -47,8 +47,14 @@ async def process_webhooks(database: Database, stop: asyncio.Event) -> None:
 
 
 async def end_dunning(database: Database, stop: asyncio.Event) -> None:
-    """Ends subscriptions whose retries and grace are over, and check-outs that nobody paid."""
+    """Ends what dunning gave up and check-outs that nobody paid; tells of trials that will end."""
     ended = await sweep(database, queries.END_DUNNING, stop)
     expired = await sweep(database, queries.EXPIRE_CHECKOUTS, stop)
-    if ended or expired:
-        _log.info("dunning_swept", subscriptions_ended=ended, checkouts_expired=expired)
+    told = await sweep(database, queries.ANNOUNCE_TRIAL_ENDINGS, stop)
+    if ended or expired or told:
+        _log.info(
+            "dunning_swept",
+            subscriptions_ended=ended,
+            checkouts_expired=expired,
+            trial_endings_told=told,
+        )

@@ -11,10 +11,8 @@ from tests.py.support.event_schemas import assert_valid, event_types
 
 NOT_IN_THE_STORY = {
     "PaymentUnexpected",
-    "PriceChangeNotice",
     "RefundIssued",
     "ResourceResumed",
-    "SubscriptionTrialEnding",
 }
 
 
@@ -113,6 +111,10 @@ def _tell(story: Story) -> None:
 
     trying = story.customer("trying")
     story.subscription(trying, "TRY")
+    story.at("2027-03-21T10:30:00Z")
+    story.call("billing_worker.announce_trial_endings(100)")
+    story.call("billing_api.add_price('TRY', 4000, 'USD', '2027-04-01Z')")
+    story.call("billing_api.migrate_price('TRY', '2027-04-01Z', 10, false)")
     story.at("2027-03-24T10:30:00Z")
     story.renew()
     story.collect("REQUIRES_ACTION")
