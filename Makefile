@@ -44,16 +44,20 @@ lint-sql: $(VENV)/.installed-dev
 
 .PHONY: test-newest
 test-newest: $(VENV)/.installed-dev ## all tests on PostgreSQL 18, from its wheel
-	BILLING_TEST_POSTGRES=embedded $(BIN)/pytest tests/sql tests/py
+	BILLING_TEST_POSTGRES=embedded $(BIN)/pytest -m 'not long' tests/sql tests/py
 
 .PHONY: test-oldest
 ifneq ($(wildcard $(DEBIAN_15)),)
 test-oldest: $(VENV)/.installed-dev ## all tests that need PostgreSQL on version 15, where Debian's is installed
-	BILLING_TEST_POSTGRES=debian15 $(BIN)/pytest --only-postgres tests/sql tests/py
+	BILLING_TEST_POSTGRES=debian15 $(BIN)/pytest -m 'not long' --only-postgres tests/sql tests/py
 else
 test-oldest:
 	@echo "PostgreSQL 15 left out: Debian's postgresql-15 is not installed"
 endif
+
+.PHONY: test-long
+test-long: $(VENV)/.installed-dev ## chaos and deliberate bugs, minutes each; not part of test
+	BILLING_TEST_POSTGRES=embedded $(BIN)/pytest -m long tests/py
 
 .PHONY: lock
 lock: $(UV)/bin/uv ## pin all dependencies anew, with hashes and without addresses

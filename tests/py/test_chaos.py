@@ -22,6 +22,8 @@ from tests.py.support.simulator import SimulatorProcess, client_of, put, smooth_
 from tests.py.support.world import DUE, PRICE, World, busiest_second, until
 from tests.py.test_worker import Workers, as_time_goes_on, charged, paid
 
+pytestmark = pytest.mark.long
+
 LIMIT = 40
 _CUT = """
     SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity

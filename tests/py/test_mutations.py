@@ -20,6 +20,8 @@ from tests.py.support.business import Business
 from tests.py.support.mutations import MUTATIONS
 from tests.py.support.servers import TestPostgres
 
+pytestmark = pytest.mark.long
+
 OPTIONS = SimulationOptions(seed=4, days=36, subscriptions=24, faults=0.3)
 
 _SETTLE = """
