@@ -19,7 +19,6 @@ COUNT = """
 """
 INVOICES = """
     SELECT count(*) FROM billing.invoice AS i
-    INNER JOIN billing.subscription AS s USING (customer_id, subscription_id)
     INNER JOIN billing.resource AS r USING (customer_id, resource_id)
     WHERE r.external_ref = 'store'
 """
