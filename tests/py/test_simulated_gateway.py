@@ -754,6 +754,8 @@ def test_the_dataclasses_hold_what_the_composites_of_the_database_hold() -> None
         "gateway_account",
         "gateway_payment_id",
         "send_no",
+        "gateway_intent_id",
+        "previous_payment_id",
     ]
     assert list(ChargeResult.__dataclass_fields__) == [
         "customer_id",
