@@ -404,10 +404,11 @@ CREATE TYPE billing.period_value AS (
     unit_amount bigint,
     quantity integer,
     creditable bigint,
+    waiting bigint,
     owed bigint
 );
 COMMENT ON TYPE billing.period_value IS
-'What is left of a billed period: seconds, price per unit in minor units, quantity, how much may be credited at most, and what is still owed for it.';
+'What is left of a billed period: seconds, price per unit in minor units, quantity, what was paid and may be credited, what lines that wait for an invoice would add to that, and what open invoices would still collect.';
 
 CREATE TYPE billing.priced_line AS (
     line_no integer,

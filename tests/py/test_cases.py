@@ -17,16 +17,19 @@ CASES: dict[str, dict[str, list[str]]] = tomllib.loads(
     (ROOT / "tests" / "cases.toml").read_text(encoding="utf-8")
 )
 
-# Failures that hurt real users of billing systems, by theme: A charges, B calendar, E ends,
-# F dunning, G webhooks, H numbers, O queue and outbox.
+# Failures that hurt real users of billing systems, by theme: A charges, B calendar, C changes,
+# D trials, E ends, F dunning, G webhooks, H numbers, O queue and outbox, P pauses.
 NAMED = {
-    "A": (1, 3, 4, 5, 8, 9, 11, 12, 13),
-    "B": (1, 2, 3, 5, 6, 10, 11, 13, 18),
-    "E": (1, 2, 3, 4, 10),
+    "A": (1, 3, 4, 5, 7, 8, 9, 11, 12, 13),
+    "B": (1, 2, 3, 5, 6, 10, 11, 13, 15, 17, 18),
+    "C": (1, 2, 3, 4, 7, 11, 12, 13, 14, 15, 18, 21, 22, 23, 24, 25, 26),
+    "D": (1, 3, 4, 6),
+    "E": (1, 2, 3, 4, 7, 10),
     "F": (1, 2, 3, 6, 7, 8, 9, 10, 12, 13, 15),
     "G": (1, 2, 4, 5, 7, 9, 11, 16),
     "H": (1, 2, 11, 13, 14, 16, 17),
     "O": (1, 3, 5, 6, 7, 9, 10, 11, 13),
+    "P": (1, 3, 4),
 }
 
 

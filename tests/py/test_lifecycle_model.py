@@ -197,6 +197,7 @@ class History:
         self.order = order
         self.at = at
         self.keys = itertools.count()
+        self.granted = 0
         self.credit = Account()
         self.life: Life = calls.sign_up(order, self.credit, at)
         driver.subscription = driver.call("create_subscription", at, **self._sign_up())
@@ -230,6 +231,25 @@ class History:
             instants += [until - timedelta(seconds=1), until]
         engine, model = self.driver.snapshot(instants), picture(self.life, instants)
         assert {key: (engine[key], model[key]) for key in model if engine[key] != model[key]} == {}
+
+    def settle_up(self) -> None:
+        """Cancel for credit: what is kept is what was used, to a unit for each line."""
+        life = self.life
+        if life.status in OVER:
+            return
+        owes_nothing = not any(invoice.drives for invoice in life.open_invoices)
+        owes_nothing = owes_nothing and sum(line.amount for line in life.waiting) <= 0
+        self._both(
+            lambda: calls.cancel(life, self.at, at_end=False, gives_credit=True),
+            "cancel_subscription",
+            unused_time="CREDIT",
+        )
+        self.compare()
+        kept = sum(invoice.paid for invoice in life.invoices) + self.granted - life.credit.balance
+        slack = sum(len(invoice.lines) for invoice in life.invoices) + 2
+        assert kept <= life.used() + slack, "more was kept than was used"
+        if owes_nothing:
+            assert kept >= life.used() - slack, "less was kept than was used"
 
     def _later(self, later: timedelta | str) -> datetime:
         if isinstance(later, timedelta):
@@ -338,7 +358,10 @@ class History:
         self._both(lambda: calls.undo_cancel(self.life, self.at), "undo_cancel")
 
     def _extend_trial(self, step: Step) -> None:
-        end = self.at + timedelta(seconds=step.amount * 100)
+        end = self.at
+        if self.life.spans and self.life.current.end is not None:
+            end = self.life.end
+        end += timedelta(seconds=(step.amount - 1000) * 100)
         self._both(
             lambda: calls.extend_trial(self.life, end, self.at), "extend_trial", trial_end=end
         )
@@ -348,6 +371,7 @@ class History:
 
     def _grant(self, step: Step) -> None:
         self.credit.give(step.amount)
+        self.granted += step.amount
         self.driver.grant_credit(step.amount, f"grant {next(self.keys)}", self.at)
 
     def _checkout_again(self, _: Step) -> None:
@@ -410,6 +434,7 @@ def live_twice(
             if history.life.status in OVER:
                 break
             history.take(step)
+        history.settle_up()
     finally:
         # Nothing of this history is to be due in the next one.
         driver.close(history.at)

@@ -12,8 +12,7 @@ AS $function$
 -- Writes:     invoice, invoice_line, pending_line, credit_entry, credit_balance
 -- Raises:     23505 where the new period is billed already
 -- Idempotent: no
--- A negative net becomes credit, never a negative charge. A new period takes up the lines that wait.
--- At the very start of a period its invoice has opened it already, and this one replaces what that bills.
+-- A negative net becomes credit, never a negative charge. The lines that wait are taken up with it. At the very start of a period its invoice has opened it already, and this one replaces what that bills.
 DECLARE
     v_lines billing.priced_line[] := ARRAY(SELECT l FROM billing.change_lines(p_change) AS l ORDER BY l.line_no);
     v_net bigint;
@@ -21,13 +20,11 @@ DECLARE
     v_credit bigint;
     v_invoice billing.invoice;
 BEGIN
-    IF p_change.opens_period THEN
-        v_lines := v_lines || ARRAY(
-            SELECT l
-            FROM billing.waiting_lines(p_change.customer_id, p_change.subscription_id, cardinality(v_lines)) AS l
-            ORDER BY l.line_no
-        );
-    END IF;
+    v_lines := v_lines || ARRAY(
+        SELECT l
+        FROM billing.waiting_lines(p_change.customer_id, p_change.subscription_id, cardinality(v_lines)) AS l
+        ORDER BY l.line_no
+    );
     v_net := (SELECT coalesce(sum(l.amount), 0) FROM unnest(v_lines) AS l);
     v_total := greatest(v_net, 0);
     v_credit := least(v_total, billing.lock_credit_balance(p_change.customer_id, p_change.currency));

@@ -53,7 +53,7 @@ BEGIN
     PERFORM billing.require_permitted_change(p_subscription, v_change, c_plan, p_as_of);
 
     IF p_subscription.current_period_kind = 'BILLED' AND p_timing <> 'AT_PERIOD_END' THEN
-        SELECT v.base_invoice_id, v.seconds_left, v.seconds_total, v.creditable
+        SELECT v.base_invoice_id, v.seconds_left, v.seconds_total, v.creditable + v.waiting
         INTO STRICT v_change.base_invoice_id, v_change.seconds_left, v_change.seconds_total, v_change.creditable
         FROM billing.value_of_period(p_subscription, v_change.effective_at) AS v;
         IF v_change.opens_period THEN

@@ -10,7 +10,7 @@ AS $function$
 -- Writes:     invoice_line, pending_line
 -- Raises:     nothing of its own
 -- Idempotent: no
--- A negative net is balanced by a line, so that the total is the sum of the lines.
+-- A negative net is balanced by a line, so that the total is the sum of the lines. Those that waited are among them.
 DECLARE
     v_net bigint := (SELECT coalesce(sum(l.amount), 0) FROM unnest(p_lines) AS l);
 BEGIN
@@ -30,11 +30,9 @@ BEGIN
         );
     END IF;
 
-    -- Of an invoice without a base, the lines include all that waited.
     UPDATE billing.pending_line AS l
     SET billed_on_invoice_id = p_invoice.invoice_id
-    WHERE p_invoice.base_invoice_id IS NULL
-      AND l.customer_id = p_invoice.customer_id
+    WHERE l.customer_id = p_invoice.customer_id
       AND l.subscription_id = p_invoice.subscription_id
       AND l.billed_on_invoice_id IS NULL
       AND l.dropped_at IS NULL;

@@ -15,8 +15,9 @@ AS $function$
     -- Idempotent: yes
     -- seconds_total is the length of the full period as it was priced, also of a calendar stub. Price and quantity are
     -- those of the last change within the period. Creditable is the sum of the lines about this period on paid invoices
-    -- (a negative line was paid with what it gave back), less what became credit, went back or was only carried on. Owed is
-    -- what open invoices and waiting lines about it would still collect.
+    -- (a negative line was paid with what it gave back), less what became credit, went back or was only carried on.
+    -- Waiting are the lines about it that an end would leave without an invoice, those on open invoices among them; owed is
+    -- what else open invoices for what was granted would collect.
     SELECT
         i.invoice_id,
         i.currency,
@@ -25,8 +26,9 @@ AS $function$
         coalesce(last_change.unit_amount, i.unit_amount, 0),
         coalesce(last_change.quantity, i.quantity, 1),
         (settled.amount + CASE i.status WHEN 'PAID' THEN 0 ELSE i.amount_paid END
-        + least(waiting.amount, 0) - given.amount - refunded.amount - related.carried)::bigint,
-        (related.due + greatest(waiting.amount, 0))::bigint
+        - given.amount - refunded.amount - related.carried)::bigint,
+        waiting.amount::bigint,
+        related.owed::bigint
     FROM billing.invoice AS i
     LEFT JOIN LATERAL (
         SELECT l.seconds_total
@@ -60,15 +62,21 @@ AS $function$
     CROSS JOIN LATERAL (
         SELECT
             coalesce(sum(x.carried), 0) AS carried,
-            coalesce(sum(x.amount_due) FILTER (WHERE x.status = 'OPEN'), 0) AS due
+            coalesce(sum(x.amount_due - taken.amount) FILTER (WHERE x.status = 'OPEN' AND x.drives_status), 0) AS owed
         FROM billing.invoice AS x
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(w.amount), 0) AS amount
+            FROM billing.pending_line AS w
+            WHERE w.customer_id = x.customer_id AND w.billed_on_invoice_id = x.invoice_id
+        ) AS taken
         WHERE x.customer_id = i.customer_id AND (x.invoice_id = i.invoice_id OR x.base_invoice_id = i.invoice_id)
     ) AS related
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(w.amount), 0) AS amount
         FROM billing.pending_line AS w
-        WHERE w.customer_id = i.customer_id AND w.base_invoice_id = i.invoice_id
-          AND w.billed_on_invoice_id IS NULL AND w.dropped_at IS NULL
+        LEFT JOIN billing.invoice AS x ON x.customer_id = w.customer_id AND x.invoice_id = w.billed_on_invoice_id
+        WHERE w.customer_id = i.customer_id AND w.base_invoice_id = i.invoice_id AND w.dropped_at IS NULL
+          AND (x.invoice_id IS NULL OR x.status = 'OPEN')
     ) AS waiting
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(e.amount), 0) AS amount
@@ -88,4 +96,4 @@ AS $function$
 $function$;
 
 COMMENT ON FUNCTION billing.value_of_invoice IS
-'Price, quantity and full length of the period that an invoice covers, how much of what was paid for it may still be credited, and what is still owed for it. seconds_left is NULL.';
+'Price, quantity and full length of the period that an invoice covers, how much of what was paid for it may still be credited, what lines would add to that which wait for an invoice, and what is still owed for it. seconds_left is NULL.';

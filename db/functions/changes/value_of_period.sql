@@ -15,7 +15,7 @@ AS $function$
     -- One row per covering invoice, oldest first.
     SELECT
         v.base_invoice_id, v.currency, c.seconds_left::bigint, v.seconds_total, v.unit_amount, v.quantity, v.creditable,
-        v.owed
+        v.waiting, v.owed
     FROM (
         SELECT
             p.customer_id,
@@ -42,4 +42,4 @@ AS $function$
 $function$;
 
 COMMENT ON FUNCTION billing.value_of_period IS
-'What is left from an instant on of each billed period of a subscription, at which price and out of how long a period, how much of what was paid for it may still be credited, and what is still owed for it.';
+'What is left from an instant on of each billed period of a subscription, at which price and out of how long a period, how much of what was paid for it may still be credited, what waits for an invoice and what is still owed for it.';

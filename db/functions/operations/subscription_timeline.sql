@@ -35,7 +35,7 @@ BEGIN
     )
     SELECT p.at, p.event_seq, p.what, p.actor, p.invoice_id, p.attempt_id, p.amount, p.currency, p.detail
     FROM placed AS p
-    ORDER BY p.place, p.part, p.recorded_at, p.what;
+    ORDER BY p.place, p.part, p.what LIKE 'Period %', p.recorded_at, p.what;
 END;
 $function$;
 

@@ -72,6 +72,7 @@ def sign_up(order: Order, credit: Account, at: datetime) -> Life:
     collecting.issue(life, invoice, at)
     if order.grants_first:
         life.spans = [Span("BILLED", first.start, first.end, invoice)]
+        life.terms = [(first.start, life.plan, life.quantity)]
         life.anchor, life.number = first.anchor, first.number
         life.term_end = collecting.term_end(life, first)
         life.status, life.is_due = "ACTIVE", True
@@ -152,7 +153,8 @@ def _change_billed(
     left, total = seconds(start, life.end), life.length_of(covering)
     lines: list[Line] = []
     old, old_quantity = covering.terms
-    credit = min(old.part(old_quantity, left, total), max(life.creditable(covering), 0))
+    most = max(life.creditable(covering) + life.waiting_for(covering), 0)
+    credit = min(old.part(old_quantity, left, total), most)
     if credit:
         lines.append(Line("PRORATION", -credit, covering))
 
@@ -172,9 +174,10 @@ def _change_billed(
         life.waiting += lines
         covering.terms = plan, quantity
         life.plan, life.quantity, life.pending = plan, quantity, None
+        life.terms.append((start, plan, quantity))
         return
     invoice.lines = lines
-    collecting.issue(life, invoice, at, takes_up=opens)
+    collecting.issue(life, invoice, at, takes_up=True)
     change = Change(plan, quantity, start, invoice, opens)
     if invoice.is_open and not grants_first:
         life.change = change

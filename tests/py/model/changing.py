@@ -16,6 +16,7 @@ def apply(life: Life, change: Change) -> None:
     else:
         change.invoice.about.terms = change.plan, change.quantity
     life.plan, life.quantity = change.plan, change.quantity
+    life.terms.append((change.at, change.plan, change.quantity))
 
 
 def open_period(life: Life, change: Change) -> None:

@@ -43,6 +43,7 @@ def activate(life: Life, invoice: Invoice, at: datetime) -> None:
     life.term_end = term_end(life, first, extra=1 if is_late else 0)
     invoice.start, invoice.end, invoice.full_start = first.start, first.end, first.full_start
     life.spans = [Span("BILLED", first.start, first.end, invoice)]
+    life.terms = [(first.start, life.plan, life.quantity)]
     life.status, life.is_due = "ACTIVE", True
     if is_late:
         given = invoice.paid + invoice.credit

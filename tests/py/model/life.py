@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
+from itertools import pairwise
 
 from tests.py.model.books import Account, Invoice, Line
 from tests.py.model.calendar import Length, boundary, local, seconds
@@ -68,6 +70,7 @@ class Life:
         anchor: local time that boundaries are counted from.
         number: of the boundary that ends the current period.
         spans: its timeline.
+        terms: what was sold from when on, as far as it was granted.
         invoices: in order of issue.
     """
 
@@ -86,6 +89,7 @@ class Life:
     number: int = 0
     term_end: datetime | None = None
     spans: list[Span] = field(default_factory=list)
+    terms: list[tuple[datetime, Plan, int]] = field(default_factory=list)
     invoices: list[Invoice] = field(default_factory=list)
     waiting: list[Line] = field(default_factory=list)
     cancels_at_end: bool = False
@@ -143,16 +147,23 @@ class Life:
             for line in invoice.lines
             if line.about is base
         )
-        promised = sum(line.amount for line in self.waiting if line.about is base)
         back = sum(
             invoice.given + invoice.carried for invoice in self.invoices if invoice.about is base
         )
-        return settled + min(promised, 0) - back
+        return settled - back
+
+    def waiting_for(self, base: Invoice) -> int:
+        """Return what lines about a period come to that an end would leave without an invoice."""
+        on_open = [line for invoice in self.open_invoices for line in invoice.took_up]
+        return sum(line.amount for line in self.waiting + on_open if line.about is base)
 
     def owed_for(self, base: Invoice) -> int:
-        """Return what open invoices and waiting lines would still collect for a period."""
-        due = sum(invoice.owed for invoice in self.open_invoices if invoice.about is base)
-        return due + max(sum(line.amount for line in self.waiting if line.about is base), 0)
+        """Return what else would be collected for what was granted of a period."""
+        return sum(
+            invoice.owed - sum(line.amount for line in invoice.took_up)
+            for invoice in self.open_invoices
+            if invoice.about is base and invoice.drives
+        )
 
     def left(self, at: datetime) -> dict[int, tuple[Invoice, int]]:
         """Return the seconds that are left from an instant on, by the invoice that covers them."""
@@ -173,11 +184,26 @@ class Life:
         back: list[tuple[Invoice, int]] = []
         for base, rest in self.left(at).values():
             plan, quantity = base.terms
+            waiting = self.waiting_for(base)
             value = plan.part(quantity, rest, self.length_of(base)) - self.owed_for(base)
-            amount = min(value, self.creditable(base))
+            amount = min(value - max(waiting, 0), self.creditable(base) + min(waiting, 0))
             if amount > 0:
                 back.append((base, amount))
         return back
+
+    def used(self) -> Fraction:
+        """Return what the time that was served is worth, at the terms of each moment."""
+        worth = Fraction(0)
+        for span in self.spans:
+            if span.kind != "BILLED" or span.end is None:
+                continue
+            assert span.invoice is not None
+            length = self.length_of(span.invoice)
+            cuts = [at for at, _, _ in self.terms if span.start < at < span.end]
+            for start, end in pairwise([span.start, *cuts, span.end]):
+                plan, quantity = [terms[1:] for terms in self.terms if terms[0] <= start][-1]
+                worth += Fraction(plan.price(quantity) * seconds(start, end), length)
+        return worth
 
     def has_access(self, at: datetime) -> bool:
         """Return whether the customer may use what was sold, now or later."""

@@ -77,6 +77,7 @@ def _renew(life: Life, plan: Plan, quantity: int, at: datetime) -> None:
         invoice.lines.append(Line("PRORATION" if is_stub else "PERIOD", amount, invoice))
     collecting.issue(life, invoice, at, takes_up=True)
     life.plan, life.quantity = plan, quantity
+    life.terms.append((start, plan, quantity))
     life.spans.append(Span("BILLED", start, end, invoice))
     if life.status == "TRIALING" and invoice.status == "PAID":
         life.status = "ACTIVE"
