@@ -183,9 +183,13 @@ class Driver:
 
     def collect(self, at: datetime, *, succeeds: bool) -> None:
         """Attempt what is due until nothing is, always with the same answer."""
-        outcome = "SUCCEEDED" if succeeds else "DECLINED"
         while self.value(_IS_DUE, at=at):
-            self.value(_SETTLE, at=at, account=self.name, outcome=outcome)
+            self.attempt(at, succeeds=succeeds)
+
+    def attempt(self, at: datetime, *, succeeds: bool) -> None:
+        """Attempt once what is due."""
+        outcome = "SUCCEEDED" if succeeds else "DECLINED"
+        self.value(_SETTLE, at=at, account=self.name, outcome=outcome)
 
     def sweep(self, at: datetime) -> None:
         """End what dunning and checkouts have to end."""

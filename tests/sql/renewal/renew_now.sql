@@ -56,10 +56,8 @@ SELECT results_eq(
     $$VALUES (192::bigint, 4000::bigint), (256, 1000)$$, 'ten days of April and all of May come back, as far as they were paid'
 );
 SELECT results_eq(
-    'SELECT e.amount
-   
-     
-        FROM billing.credit_entry AS e INNER JOIN billing.subscription AS s USING (customer_id) WHERE s.subscription_id = 192 ORDER BY e.entry_seq',
+    'SELECT e.amount FROM billing.credit_entry AS e INNER JOIN billing.subscription AS s USING (customer_id)
+     WHERE s.subscription_id = 192 ORDER BY e.entry_seq',
     'VALUES (1000::bigint), (3000)', 'an entry for each invoice'
 );
 SELECT results_eq(
