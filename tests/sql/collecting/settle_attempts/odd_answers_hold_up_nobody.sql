@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(8);
+SELECT plan(9);
 
 SELECT billing_test.renewal_invoice();
 SELECT billing_ops.set_clock('2027-05-01T00:01:00Z');
@@ -24,6 +24,12 @@ SELECT is(
 SELECT is(
     (SELECT a.gateway_payment_id
      FROM billing.payment_attempt AS a INNER JOIN attempt AS t ON a.attempt_id = t.id), NULL, 'a payment id of ten million letters is none'
+);
+SELECT billing_test.report(a.id, 'UNKNOWN', '2027-05-01T00:01:00Z', p_payment_id => 'pay_4242424242424242af19') FROM attempt AS a;
+SELECT is(
+    (SELECT a.gateway_payment_id
+     FROM billing.payment_attempt AS a INNER JOIN attempt AS t ON a.attempt_id = t.id), 'pay_4242424242424242af19',
+    'a payment id that holds the digits of a card by chance is kept: without it nothing could be refunded'
 );
 SELECT is(
     (SELECT max(length(r.code)) FROM billing.payment_report AS r), 100, 'a code is cut to what is stored'
