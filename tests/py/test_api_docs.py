@@ -27,7 +27,7 @@ COLLECT = "SELECT billing_test.collect(p_gateway_account => 'simulated')"
 PRELUDE = """
 set -euo pipefail
 curl() { command curl -sS -w '%{stderr}\\nSTATUS %{http_code} %{url}\\n' "$@"; }
-billing() { if [ "$1" = api ]; then command billing "$@" 2>door.log; else command billing "$@"; fi; }
+billing() { [ "$1" != api ] || exec billing "$@" 2>door.log; command billing "$@"; }
 collect() { "$PYTHON" -c "import os, psycopg
 url, statement = os.environ['BILLING_DATABASE_URL'], os.environ['COLLECT']
 psycopg.connect(url, autocommit=True).execute(statement)"; }
