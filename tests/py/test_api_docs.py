@@ -22,8 +22,8 @@ NOW = "2027-01-31T10:30:00Z"
 ROLES = {"": "billing_app", "refused": "billing_app", "operator": "billing_operator", "owner": ""}
 COLLECT = "SELECT billing_test.collect(p_gateway_account => 'simulated')"
 
-# curl says after each answer what its status was; in a pipe or a file too, by another channel, which
-# the door's log must not share: it would come between.
+# curl says after each answer what its status was; in a pipe or a file too, by another channel. The
+# door's log must not share it: it would come between.
 PRELUDE = """
 set -euo pipefail
 curl() { command curl -sS -w '%{stderr}\\nSTATUS %{http_code} %{url}\\n' "$@"; }
