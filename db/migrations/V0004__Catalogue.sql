@@ -110,6 +110,7 @@ CREATE TABLE billing.dunning_policy (
     CONSTRAINT dunning_policy_code_is_plain CHECK (code ~ '^[a-z0-9][a-z0-9_-]{0,62}$'),
     CONSTRAINT retries_are_counted_from_a_failure CHECK (counted_from IN ('PREVIOUS_FAILURE', 'FIRST_FAILURE')),
     CONSTRAINT ladder_has_at_most_20_rungs CHECK (cardinality(retry_after) <= 20 AND array_position(retry_after, NULL) IS NULL),
+    CONSTRAINT ladder_is_counted_from_one CHECK (array_ndims(retry_after) = 1 AND array_lower(retry_after, 1) = 1),
     CONSTRAINT jitter_is_at_most_a_day CHECK (jitter_minutes BETWEEN 0 AND 1440),
     CONSTRAINT final_status_is_terminal CHECK (final_status IN ('CANCELED', 'EXPIRED')),
     CONSTRAINT past_due_renewal_is_known CHECK (past_due_renewal IN ('HOLD', 'CONTINUE')),

@@ -58,8 +58,13 @@ BEGIN
     ) AS m
     WHERE m.to_status IS NOT NULL;
 
-    PERFORM billing.activate_checkouts(v_moves, p_as_of);
-    PERFORM billing.write_status_moves(v_moves, p_as_of);
+    IF EXISTS (SELECT FROM unnest(v_moves) AS m WHERE m.from_status = 'INCOMPLETE') THEN
+        PERFORM billing.activate_checkouts(v_moves, p_as_of);
+    END IF;
+    IF EXISTS (SELECT FROM unnest(v_moves) AS m WHERE m.from_status <> 'INCOMPLETE') THEN
+        PERFORM billing.write_status_moves(v_moves, p_as_of);
+    END IF;
+    PERFORM billing.recount_grace(p_judgements);
     RETURN v_moves;
 END;
 $function$;

@@ -19,7 +19,8 @@ BEGIN
             n.customer_id, n.subscription_id, s.event_seq + n.no, n.event_type, n.from_status, n.to_status,
             n.invoice_id, n.attempt_id,
             CASE
-                WHEN n.to_status IS NOT NULL THEN jsonb_build_object('row', billing.logged_row(s)) ELSE n.detail
+                WHEN n.to_status IS NOT NULL THEN jsonb_build_object('row', billing.logged_row(s))
+                ELSE billing.with_grace(n.detail, s)
             END,
             n.event_type <> 'RetryPassed'
         )::billing.happening
@@ -51,6 +52,9 @@ BEGIN
     ) AS n
     INNER JOIN billing.subscription AS s
         ON s.customer_id = n.customer_id AND s.subscription_id = n.subscription_id;
+    IF v_happenings IS NULL THEN
+        RETURN;
+    END IF;
 
     PERFORM billing.take_event_numbers(v_happenings);
     PERFORM billing.record_happenings(v_happenings, p_as_of);

@@ -14,15 +14,7 @@ AS $function$
     UPDATE billing.subscription AS s
     SET status = m.to_status,
         past_due_since = CASE WHEN m.to_status = 'PAST_DUE' THEN p_as_of END,
-        access_until = CASE WHEN m.to_status = 'PAST_DUE' THEN (
-            SELECT min(greatest(i.period_start, i.issued_at) + dp.grace)
-            FROM billing.invoice AS i
-            WHERE i.customer_id = s.customer_id
-              AND i.subscription_id = s.subscription_id
-              AND i.status = 'OPEN'
-              AND i.drives_status
-              AND i.failure_count > 0
-        ) END,
+        access_until = CASE WHEN m.to_status = 'PAST_DUE' THEN billing.grace_end(s) END,
         next_renewal_at = CASE
             WHEN s.parked_at IS NOT NULL THEN NULL
             WHEN m.to_status = 'ACTIVE' OR s.cancel_at_period_end OR dp.past_due_renewal = 'CONTINUE'

@@ -19,6 +19,7 @@ AS $function$
 -- Writes:     dunning_policy
 -- Raises:     SB101, SB104 p_as_of, SB107 the policy contradicts itself, SB309 the code exists
 -- Idempotent: no
+-- The spans are counted from 1, whatever bounds the array comes with.
 DECLARE
     v_as_of timestamptz := billing.require_as_of(p_as_of);
     v_policy billing.dunning_policy;
@@ -36,8 +37,8 @@ BEGIN
         created_at
     )
     VALUES (
-        p_code, p_retry_after, p_counted_from, p_jitter_minutes, p_grace, p_final_status, p_suspend_resource,
-        p_past_due_renewal, v_as_of
+        p_code, ARRAY(SELECT u.span FROM unnest(p_retry_after) WITH ORDINALITY AS u (span, no) ORDER BY u.no),
+        p_counted_from, p_jitter_minutes, p_grace, p_final_status, p_suspend_resource, p_past_due_renewal, v_as_of
     )
     ON CONFLICT ON CONSTRAINT dunning_policy_code_is_unique DO NOTHING
     RETURNING * INTO v_policy;

@@ -18,7 +18,10 @@ BEGIN
         ROW(
             s.customer_id, s.subscription_id, s.event_seq + x.place, x.event_type, x.from_status, x.to_status,
             x.invoice_id, NULL,
-            CASE WHEN x.to_status IS NOT NULL THEN jsonb_build_object('row', billing.logged_row(s)) END,
+            CASE
+                WHEN x.to_status IS NOT NULL THEN jsonb_build_object('row', billing.logged_row(s))
+                ELSE billing.with_grace(NULL, s)
+            END,
             true
         )::billing.happening
         ORDER BY x.place

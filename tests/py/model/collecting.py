@@ -47,6 +47,7 @@ def activate(life: Life, invoice: Invoice, at: datetime) -> None:
     life.status, life.is_due = "ACTIVE", True
     if is_late:
         given = invoice.paid + invoice.credit
+        life.missed = invoice
         invoice.given += given
         life.credit.give(given)
 
@@ -125,11 +126,12 @@ def _move(life: Life, settled: list[Invoice], at: datetime) -> None:
         activate(life, opened[0], at)
     elif life.status in {"TRIALING", "ACTIVE"} and failing:
         life.status = "PAST_DUE"
-        ends = [end for invoice in failing if (end := _grace_end(life, invoice)) is not None]
-        life.access_until = min(ends, default=None)
         life.is_due = life.cancels_at_end or life.policy.goes_on
     elif (life.status == "TRIALING" and opened) or (life.status == "PAST_DUE" and not owing):
         life.status, life.access_until, life.is_due = "ACTIVE", None, True
+    if life.status == "PAST_DUE":
+        ends = [end for invoice in failing if (end := _grace_end(life, invoice)) is not None]
+        life.access_until = min(ends, default=None)
 
 
 def end_dunning(life: Life, at: datetime) -> None:

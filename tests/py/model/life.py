@@ -72,6 +72,7 @@ class Life:
         spans: its timeline.
         terms: what was sold from when on, as far as it was granted.
         invoices: in order of issue.
+        missed: of a stub that was over before it was paid, so that nobody was served.
     """
 
     zone: str
@@ -97,6 +98,7 @@ class Life:
     pending: tuple[Plan, int, datetime] | None = None
     change: Change | None = None
     rest: Rest | None = None
+    missed: Invoice | None = None
     is_due: bool = False
     access_until: datetime | None = None
     ended: datetime | None = None
@@ -195,7 +197,7 @@ class Life:
         """Return what the time that was served is worth, at the terms of each moment."""
         worth = Fraction(0)
         for span in self.spans:
-            if span.kind != "BILLED" or span.end is None:
+            if span.kind != "BILLED" or span.end is None or span.invoice is self.missed:
                 continue
             assert span.invoice is not None
             length = self.length_of(span.invoice)

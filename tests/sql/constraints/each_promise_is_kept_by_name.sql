@@ -167,6 +167,7 @@ INSERT INTO broken VALUES
 ('dunning_policy', 'retries_are_counted_from_a_failure', '{"counted_from": "BIRTH"}'),
 ('dunning_policy', 'ladder_has_at_most_20_rungs', jsonb_build_object('retry_after', array_fill('1 day'::interval, '{21}'))),
 ('dunning_policy', 'ladder_has_at_most_20_rungs', '{"retry_after": ["1 day", null]}'),
+('dunning_policy', 'ladder_is_counted_from_one', '{"retry_after": "[0:1]={24:00,72:00}"}'),
 ('dunning_policy', 'jitter_is_at_most_a_day', '{"jitter_minutes": 1441}'),
 ('dunning_policy', 'final_status_is_terminal', '{"final_status": "ACTIVE"}'),
 ('dunning_policy', 'past_due_renewal_is_known', '{"past_due_renewal": "MAYBE"}'),

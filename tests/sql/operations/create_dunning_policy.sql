@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(27);
+SELECT plan(28);
 SELECT billing_test.clock('2027-01-31Z');
 
 SELECT results_eq(
@@ -14,6 +14,12 @@ SELECT lives_ok(
 SELECT lives_ok(
     $$SELECT billing_ops.create_dunning_policy('exact', '{24:00,48:00}', 'PREVIOUS_FAILURE', 30, '73 hours')$$,
     'a grace that ends with the last retry, each with its jitter, is enough: 24 h + 48 h + 2 x 30 min'
+);
+SELECT results_eq(
+    $$SELECT billing.next_rung(d, n, '2027-01-31Z', '2027-01-31Z', 64)
+      FROM billing_ops.create_dunning_policy('from_zero', '[0:1]={24:00,72:00}', 'FIRST_FAILURE') AS d, generate_series(0, 3) AS n$$,
+    $$VALUES (NULL::timestamptz), ('2027-02-01Z'), ('2027-02-03Z'), (NULL)$$,
+    'an array that is counted from 0 has its first span after the first failure all the same'
 );
 SELECT lives_ok(
     $$SELECT billing.require_ladder(d.retry_after, d.counted_from, d.jitter_minutes, d.grace) FROM billing.dunning_policy AS d$$,
