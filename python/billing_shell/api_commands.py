@@ -1,18 +1,16 @@
 """`billing api` and `billing keys`: run the HTTP door, and say who may come in."""
 
-import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from enum import IntEnum
-from typing import Annotated, Any, LiteralString, NoReturn
+from typing import Annotated, Any, LiteralString
 
 import typer
 
 from billing_shell.api_keys import Scope, hash_of, new_key
-from billing_shell.settings import Settings, SettingsError
+from billing_shell.command_errors import Exit, fail, reported
+from billing_shell.command_output import AsJson, print_json
+from billing_shell.command_settings import needed, read_settings
 
 OPERATOR_ROLE = "billing_operator"
 
@@ -36,15 +34,6 @@ _REVOKE: LiteralString = """
 _LIST: LiteralString = "SELECT k.* FROM billing_ops.api_key AS k ORDER BY k.name, k.api_key_id"
 
 
-class Exit(IntEnum):
-    """What the exit code means, as for every command."""
-
-    USAGE = 2
-    UNREACHABLE = 3
-    REFUSED = 4
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 KeyId = Annotated[
     int, typer.Argument(metavar="ID", help="Id of the key, from `billing keys list`.")
 ]
@@ -112,11 +101,11 @@ def api(
     from billing_shell.api_server import server
     from billing_shell.logs import configure_logs
 
-    settings = _settings()
+    settings = read_settings()
     configure_logs(settings.log_format)
     app = create_app(
         ApiOptions(
-            database_url=_database_url(settings),
+            database_url=needed(settings.database_url, "BILLING_DATABASE_URL"),
             redis_url=settings.redis_url,
             kafka_bootstrap=settings.kafka_bootstrap,
             gateway_account=settings.gateway_account,
@@ -155,6 +144,7 @@ def create(
             "customer_id": customer,
             "expires_at": None if span is None else datetime.now(UTC) + span,
         },
+        as_json=as_json,
     )
     _show_new(key, made[0], as_json=as_json)
 
@@ -171,24 +161,29 @@ def rotate(
     """Replace a key by a new one with the same name and rights, and show it, this once."""
     key = new_key()
     parameters = {"api_key_id": key_id, "key_hash": hash_of(key), "overlap": _span(overlap)}
-    _show_new(key, _call(_ROTATE, parameters)[0], as_json=as_json)
+    _show_new(key, _call(_ROTATE, parameters, as_json=as_json)[0], as_json=as_json)
 
 
 @keys.command("revoke")
 def revoke(key_id: KeyId, *, as_json: AsJson = False) -> None:
     """Refuse a key from the next request on."""
-    _show(_call(_REVOKE, {"api_key_id": key_id}), as_json=as_json)
+    _show(_call(_REVOKE, {"api_key_id": key_id}, as_json=as_json), as_json=as_json)
 
 
 @keys.command("list")
 def list_keys(*, as_json: AsJson = False) -> None:
     """Show all keys, without what one could be recognised by."""
-    _show(_call(_LIST, {}), as_json=as_json)
+    _show(_call(_LIST, {}, as_json=as_json), as_json=as_json)
 
 
-def _call(query: LiteralString, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    with _explained():
-        return _as_operator(_database_url(_settings()), query, parameters)
+def _call(
+    query: LiteralString, parameters: dict[str, Any], *, as_json: bool
+) -> list[dict[str, Any]]:
+    with reported(as_json=as_json):
+        url = needed(
+            read_settings(as_json=as_json).database_url, "BILLING_DATABASE_URL", as_json=as_json
+        )
+        return _as_operator(url, query, parameters)
 
 
 def _as_operator(
@@ -213,54 +208,31 @@ def _as_operator(
         raise translate(error) from error
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    from billing_shell.errors import DatabaseError, RetryableError
-
-    try:
-        yield
-    except RetryableError as error:
-        _give_up(Exit.UNREACHABLE, f"{error}")
-    except DatabaseError as error:
-        _give_up(Exit.REFUSED, "\n".join(part for part in (f"{error}", error.hint) if part))
-
-
-def _settings() -> Settings:
-    try:
-        return Settings.from_environment()
-    except SettingsError as error:
-        _give_up(Exit.USAGE, str(error))
-
-
-def _database_url(settings: Settings) -> str:
-    if settings.database_url is None:
-        _give_up(
-            Exit.USAGE,
-            "BILLING_DATABASE_URL names no database; `billing up` shows that of its own server",
-        )
-    return settings.database_url
-
-
 def _span(text: str) -> timedelta:
     found = _SPAN.fullmatch(text)
     if found is None:
-        _give_up(Exit.USAGE, f"{text!r} is no span of time; write 30m, 24h or 90d")
+        fail(
+            Exit.USAGE,
+            f"{text!r} is no span of time",
+            code="bad_span",
+            hint="write 30m, 24h or 90d",
+        )
     return timedelta(**{_UNITS[found["unit"]]: int(found["number"])})
 
 
 def _show_new(key: str, made: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        _print(json.dumps({"key": key, **made}, default=str))
+        print_json({"key": key, **made})
         return
     _show([made], as_json=False)
     sys.stderr.write("The key follows. It is not stored anywhere and cannot be shown again.\n")
-    _print(key)
+    typer.echo(key)
 
 
 def _show(found: list[dict[str, Any]], *, as_json: bool) -> None:
     """Rows for people go to standard error where a key goes to standard output."""
     if as_json:
-        _print(json.dumps(found, default=str))
+        print_json(found)
         return
     columns = ("api_key_id", "name", "status", "scopes", "customer_id", "created_at", "expires_at")
     lines = [tuple(_cell(row[column]) for column in columns) for row in found]
@@ -276,12 +248,3 @@ def _cell(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
     return ",".join(value) if isinstance(value, list) else str(value)
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")
-
-
-def _give_up(code: Exit, message: str) -> NoReturn:
-    sys.stderr.write(f"billing: {message}\n")
-    raise typer.Exit(code)

@@ -236,7 +236,7 @@ def test_a_name_is_taken_once(line: Line) -> None:
 
 def test_without_a_database_the_commands_say_so(shop: Shop) -> None:
     nowhere = Line("postgresql://postgres@127.0.0.1:1/none?connect_timeout=2")
-    assert nowhere.run("list", code=3).stderr.startswith("billing: ")
+    assert nowhere.run("list", code=3).stderr.startswith("error: ")
     del shop
     result = CliRunner().invoke(APP, ["keys", "list"], env={"BILLING_DATABASE_URL": None})
     assert result.exit_code == 2

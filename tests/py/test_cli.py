@@ -11,15 +11,19 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from billing_shell.cli import Exit, Sabotaged
+from billing_shell.command_errors import Exit
 from billing_shell.embedded import RedisServer
 from billing_shell.sabotage import Sabotage
+from billing_shell.trial_commands import Sabotaged
 from tests.py.support.processes import Watched, descendants
 from tests.py.support.servers import TestPostgres
 from tests.py.support.world import World, until
 
 SECONDS = 120
-COMMANDS = ("up", "migrate", "worker", "relay", "gateway", "demo", "import")
+COMMANDS = (
+    *("up", "migrate", "worker", "relay", "gateway", "demo", "import"),
+    *("api", "keys", "doctor", "reconcile", "simulate"),
+)
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -58,7 +62,10 @@ def test_help_names_every_command_and_the_exit_codes() -> None:
 
 
 def test_help_imports_no_server_and_no_client() -> None:
-    heavy = ("procrastinate", "uvicorn", "starlette", "confluent_kafka", "httpx", "redis")
+    heavy = (
+        *("procrastinate", "uvicorn", "starlette", "confluent_kafka", "httpx", "redis"),
+        *("asyncio", "psycopg", "structlog"),
+    )
     program = (
         "import sys; sys.argv = ['billing', '--help']\n"
         "from billing_shell.cli import main\n"
