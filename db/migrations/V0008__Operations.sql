@@ -315,7 +315,7 @@ CREATE TYPE billing.triage AS (
     gateway_account_id integer
 );
 COMMENT ON TYPE billing.triage IS
-'Which way a due invoice goes: SEND, BUSY (its attempt is claimed or in other hands), KEY_LAPSED (only look-ups now), NEVER_SENT (a new try takes its place), CREDIT, NO_METHOD, OTHER_ACCOUNT, CARRY (below the minimum of the gateway), PASS (its method is blocked) or ASK (looked up before it is sent, after a restore).';
+'Which way a due invoice goes: SEND, BUSY (its attempt is claimed or in other hands), KEY_LAPSED (only look-ups now), LOOK_UP_DUE (asked before it is sent again), NEVER_SENT (a new try takes its place), CREDIT, NO_METHOD, OTHER_ACCOUNT, CARRY (below the minimum of the gateway), PASS (its method is blocked) or ASK (looked up before it is sent, after a restore).';
 
 CREATE TYPE billing.due_count AS (
     interactive integer,

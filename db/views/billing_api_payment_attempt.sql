@@ -45,7 +45,7 @@ COMMENT ON COLUMN billing_api.payment_attempt.payment_method_id IS 'Payment meth
 COMMENT ON COLUMN billing_api.payment_attempt.action_expires_at IS
 'Until when the customer may complete the required action.';
 COMMENT ON COLUMN billing_api.payment_attempt.send_count IS 'Claims for a send, the first included.';
-COMMENT ON COLUMN billing_api.payment_attempt.lookup_count IS 'Claims for a look-up.';
+COMMENT ON COLUMN billing_api.payment_attempt.lookup_count IS 'Claims for a look-up since the last send.';
 COMMENT ON COLUMN billing_api.payment_attempt.started_at IS
 'Business time of the first commit, from which the life of the key counts.';
 COMMENT ON COLUMN billing_api.payment_attempt.ended_at IS 'Business time of the definite answer.';

@@ -49,7 +49,7 @@ COMMENT ON COLUMN billing_ops.stuck_attempts.gateway_payment_id IS 'Payment at t
 COMMENT ON COLUMN billing_ops.stuck_attempts.claimed_by IS 'Worker of the last claim.';
 COMMENT ON COLUMN billing_ops.stuck_attempts.lease_until IS 'Wall clock until which that claim held.';
 COMMENT ON COLUMN billing_ops.stuck_attempts.send_count IS 'Claims for a send.';
-COMMENT ON COLUMN billing_ops.stuck_attempts.lookup_count IS 'Claims for a look-up.';
+COMMENT ON COLUMN billing_ops.stuck_attempts.lookup_count IS 'Claims for a look-up since the last send.';
 COMMENT ON COLUMN billing_ops.stuck_attempts.next_lookup_at IS 'Business time of the next look-up; NULL = none.';
 COMMENT ON COLUMN billing_ops.stuck_attempts.started_at IS 'Business time of the first commit.';
 COMMENT ON COLUMN billing_ops.stuck_attempts.age IS 'Business time since then.';

@@ -188,7 +188,7 @@ class PaymentAttempt(Answer):
         description="Until when the customer may complete the required action."
     )
     send_count: Integer = Field(description="Claims for a send, the first included.")
-    lookup_count: Integer = Field(description="Claims for a look-up.")
+    lookup_count: Integer = Field(description="Claims for a look-up since the last send.")
     started_at: Instant = Field(
         description="Business time of the first commit, from which the life of the key counts."
     )

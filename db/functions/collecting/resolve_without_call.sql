@@ -12,6 +12,7 @@ AS $function$
 -- Raises:     nothing of its own
 -- Idempotent: yes
 DECLARE
+    c_aside CONSTANT interval := '5 seconds';
     v_triage billing.triage[] := ARRAY(
         SELECT t FROM billing.triage_invoices(p_invoices, p_account, p_as_of) AS t
     );
@@ -19,7 +20,8 @@ DECLARE
     v_judgements billing.judgement[];
 BEGIN
     -- A lapsed key is never sent again: a new try takes the place of one that was never executed, anything else is only
-    -- looked up. A method at another account is that account's to charge.
+    -- looked up. A method at another account is that account's to charge. Where a look-up and a send fall due together,
+    -- the look-up goes first: the send steps aside for as long as that takes.
     PERFORM billing.release_attempts(
         ARRAY(
             SELECT ROW(t.customer_id, t.invoice_id)::billing.invoice_key
@@ -30,9 +32,10 @@ BEGIN
     );
     UPDATE billing.invoice AS i
     SET next_attempt_at = CASE t.way WHEN 'KEY_LAPSED' THEN NULL ELSE i.next_attempt_at END,
-        gateway_account_id = CASE t.way WHEN 'KEY_LAPSED' THEN i.gateway_account_id ELSE t.gateway_account_id END
+        gateway_account_id = CASE t.way WHEN 'OTHER_ACCOUNT' THEN t.gateway_account_id ELSE i.gateway_account_id END,
+        held_until = CASE t.way WHEN 'LOOK_UP_DUE' THEN clock_timestamp() + c_aside ELSE i.held_until END
     FROM unnest(v_triage) AS t
-    WHERE t.way IN ('KEY_LAPSED', 'OTHER_ACCOUNT')
+    WHERE t.way IN ('KEY_LAPSED', 'OTHER_ACCOUNT', 'LOOK_UP_DUE')
       AND i.customer_id = t.customer_id
       AND i.invoice_id = t.invoice_id;
 

@@ -13,7 +13,7 @@ AS $function$
 -- Raises:     nothing of its own
 -- Idempotent: no
 -- An open attempt is claimed again under a new epoch, with what was stored; else a new try is made. One that was to be
--- looked up first was found nowhere, and nor can a later one be.
+-- looked up first was found nowhere, and nor can a later one be. Each send has a schedule of look-ups of its own.
 DECLARE
     v_lease_until timestamptz := clock_timestamp() + p_account.request_timeout + p_account.lease_margin;
 BEGIN
@@ -58,6 +58,7 @@ BEGIN
             claimed_by = p_worker,
             lease_until = v_lease_until,
             send_count = a.send_count + 1,
+            lookup_count = 0,
             last_sent_at = p_as_of
         FROM unnest(p_invoices) AS k
         WHERE a.customer_id = k.customer_id

@@ -16,7 +16,8 @@ AS $function$
         i.customer_id, i.invoice_id, i.subscription_id,
         CASE
             WHEN a.lease_until > clock_timestamp() OR a.status IN ('REQUIRES_ACTION', 'PROCESSING') THEN 'BUSY'
-            WHEN a.attempt_id IS NOT NULL AND billing.key_is_alive(a, p_account, p_as_of) THEN 'SEND'
+            WHEN a.attempt_id IS NOT NULL AND billing.key_is_alive(a, p_account, p_as_of)
+            THEN CASE WHEN a.status = 'UNKNOWN' AND a.next_lookup_at <= p_as_of THEN 'LOOK_UP_DUE' ELSE 'SEND' END
             WHEN a.status = 'STARTED' AND a.lease_until IS NULL AND a.refusal_count >= a.send_count THEN 'NEVER_SENT'
             WHEN a.attempt_id IS NOT NULL THEN 'KEY_LAPSED'
             WHEN coalesce(b.balance, 0) > 0 THEN 'CREDIT'

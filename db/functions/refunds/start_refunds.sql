@@ -15,6 +15,7 @@ AS $function$
 -- Raises:     SB101 bad limit or worker, SB104 p_as_of, SB206 unknown account
 -- Idempotent: no; what it returns is committed before it is sent, and claimed until its lease lapses
 -- The life of a key counts from the first send that may have been executed. A lapsed one is only looked up.
+-- Where a look-up falls due together with a send, the look-up goes first.
 DECLARE
     v_as_of timestamptz := billing.require_as_of(p_as_of);
     v_account billing.gateway_account := billing.require_gateway_account(p_gateway_account);
@@ -33,6 +34,7 @@ BEGIN
           AND f.next_send_at <= v_as_of
           AND (f.held_until IS NULL OR f.held_until <= clock_timestamp())
           AND (f.lease_until IS NULL OR f.lease_until <= clock_timestamp())
+          AND (f.status <> 'UNKNOWN' OR f.next_lookup_at IS NULL OR f.next_lookup_at > v_as_of)
           AND (
               f.refusal_count >= f.send_count
               OR v_as_of < f.first_sent_at + v_account.key_lifetime * 0.9
@@ -49,6 +51,7 @@ BEGIN
             claimed_by = p_worker,
             lease_until = clock_timestamp() + v_account.request_timeout + v_account.lease_margin,
             send_count = f.send_count + 1,
+            lookup_count = 0,
             first_sent_at = CASE WHEN d.is_unsent THEN v_as_of ELSE f.first_sent_at END,
             last_sent_at = v_as_of,
             next_send_at = NULL,

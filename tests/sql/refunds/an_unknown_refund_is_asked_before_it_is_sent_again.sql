@@ -1,6 +1,6 @@
 -- The protocol of a charge: look up first, the same request again, never by age.
 BEGIN;
-SELECT plan(24);
+SELECT plan(26);
 SELECT billing_test.clock('2027-05-01Z');
 SELECT billing_test.customer('c');
 SELECT billing_test.plan();
@@ -40,6 +40,14 @@ SELECT is(
     'UNKNOWN', 'nothing found says nothing yet'
 );
 SELECT is(pg_temp.state(64), 'UNKNOWN send 00:15:00 ask 00:02:30', 'asked again');
+SELECT is(
+    (SELECT count(*) FROM billing_worker.start_refunds('sim', 10, 'w', '2027-05-01 00:15:00Z')), 0::bigint,
+    'a look-up that is due goes before a send that is'
+);
+SELECT is(
+    (SELECT count(*) FROM billing_worker.refunds_to_look_up('sim', 10, '2027-05-01 00:02:30Z')), 1::bigint, 'it is asked'
+);
+SELECT billing_test.settle_refund(64, 'UNKNOWN', '2027-05-01 00:02:30Z', p_source => 'LOOKUP');
 SELECT is(
     (SELECT q.idempotency_key LIKE '%-refund-1' FROM billing_worker.start_refunds('sim', 10, 'w', '2027-05-01 00:15:00Z') AS q),
     true, 'the same request with the same key'

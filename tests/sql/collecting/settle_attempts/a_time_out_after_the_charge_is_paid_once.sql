@@ -1,6 +1,6 @@
 -- A01: the gateway took the charge and the answer was lost; the look-up, the repeated send and the webhook all tell of it.
 BEGIN;
-SELECT plan(13);
+SELECT plan(15);
 
 SELECT billing_test.renewal_invoice();
 CREATE TEMPORARY TABLE sent AS
@@ -13,6 +13,16 @@ SELECT row_eq(
       INNER JOIN billing.subscription AS s ON s.customer_id = i.customer_id AND s.subscription_id = i.subscription_id$$,
     ROW('UNKNOWN'::text, 'OPEN'::text, 0, 'ACTIVE'::text), 'A01: after the time-out the attempt is UNKNOWN, and nothing else has changed'
 );
+-- It is asked about twice before that, and both look-ups err.
+SELECT is(
+    (SELECT count(*) FROM billing_worker.attempts_to_look_up('sim', 10, '2027-05-01T00:01:00Z', 'asker')), 1::bigint,
+    'A01: it is asked about before it is sent again'
+);
+SELECT billing_test.report(s.attempt_id, 'UNKNOWN', '2027-05-01T00:01:01Z', 'http_500', 'LOOKUP') FROM sent AS s;
+SELECT is(
+    (SELECT count(*) FROM billing_worker.attempts_to_look_up('sim', 10, '2027-05-01T00:03:00Z', 'asker')), 1::bigint, 'A01: and once more'
+);
+SELECT billing_test.report(s.attempt_id, 'UNKNOWN', '2027-05-01T00:03:01Z', 'http_500', 'LOOKUP') FROM sent AS s;
 INSERT INTO sent SELECT 2, q.* FROM billing_worker.start_attempts('sim', 10, 'worker', '2027-05-01T00:15:00Z') AS q;
 SELECT is(
     (SELECT count(DISTINCT concat_ws('|', s.attempt_id, s.idempotency_key, s.amount, s.currency, s.payment_method_token, s.description))
@@ -50,7 +60,8 @@ SELECT is((SELECT i.failure_count || ' ' || i.attempt_count FROM billing.invoice
 SELECT is(
     (SELECT array_agg(r.outcome || ' ' || r.source || ' ' || r.verdict ORDER BY r.payment_report_id) FROM billing.payment_report AS r
      INNER JOIN sent AS s ON s.attempt_id = r.attempt_id WHERE s.no = 1),
-    '{UNKNOWN SEND APPLIED,SUCCEEDED SEND APPLIED,SUCCEEDED WEBHOOK DUPLICATE,SUCCEEDED WEBHOOK DUPLICATE}',
+    '{UNKNOWN SEND APPLIED,UNKNOWN LOOKUP APPLIED,UNKNOWN LOOKUP APPLIED,SUCCEEDED SEND APPLIED,'
+    'SUCCEEDED WEBHOOK DUPLICATE,SUCCEEDED WEBHOOK DUPLICATE}',
         'A01: all that was said is on record'
 );
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');

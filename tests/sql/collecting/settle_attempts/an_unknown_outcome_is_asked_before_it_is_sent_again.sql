@@ -1,7 +1,7 @@
 -- The schedule of look-ups: 30 seconds, 2 minutes, then every 15 minutes; the stored request again 15 minutes after the
 -- last send, under the same key, only while less than 90 % of its life has passed and no look-up has found it.
 BEGIN;
-SELECT plan(38);
+SELECT plan(45);
 
 SELECT billing_test.renewal_invoice();
 CREATE TEMPORARY TABLE request AS
@@ -70,11 +70,28 @@ SELECT results_eq(
     'then the stored request is, with the same key, byte by byte'
 );
 SELECT is((SELECT q.send_no FROM resent AS q), 2, 'as the second send');
-SELECT is(pg_temp.attempt(), 'UNKNOWN epoch 4 sent 2 asked 2 next 00:18:00', 'under another epoch');
+SELECT is(pg_temp.attempt(), 'UNKNOWN epoch 4 sent 2 asked 0 next 00:18:00', 'under another epoch');
 SELECT is(pg_temp.due(), 'OPEN', 'and is not due meanwhile');
 SELECT is(pg_temp.ask('2027-05-01T00:20:00Z'), 0, 'nor asked about');
 SELECT billing_test.report(pg_temp.id(), 'UNKNOWN', '2027-05-01T00:15:30Z', 'timeout');
 SELECT is(pg_temp.due(), 'OPEN 01 00:30:00', 'unknown again: another 15 minutes after that send');
+SELECT is(pg_temp.attempt(), 'UNKNOWN epoch 4 sent 2 asked 0 next 00:16:00', 'which is asked about in 30 seconds, as the first one was');
+SELECT is(billing_test.start('2027-05-01T00:30:00Z'), NULL, 'a look-up that is due goes before a send that is');
+SELECT ok(
+    (SELECT i.held_until > clock_timestamp() AND i.next_attempt_at = '2027-05-01T00:30Z'
+     FROM billing.invoice AS i WHERE i.kind = 'RENEWAL'),
+    'which steps aside for some seconds, and does not hold up others meanwhile'
+);
+SELECT is(pg_temp.ask('2027-05-01T00:30:00Z'), 1, 'it is asked');
+UPDATE billing.invoice AS i SET held_until = NULL WHERE i.kind = 'RENEWAL';
+SELECT is(billing_test.start('2027-05-01T00:30:00Z'), NULL, 'and not sent while it is');
+SELECT billing_test.report(pg_temp.id(), 'UNKNOWN', '2027-05-01T00:30:01Z', 'http_500', 'LOOKUP');
+SELECT is(pg_temp.attempt(), 'UNKNOWN epoch 5 sent 2 asked 1 next 00:32:00', 'the look-up errs');
+SELECT is(
+    (SELECT t.way FROM billing.gateway_account AS g, billing.invoice AS i, billing.triage_invoices(
+        ARRAY[ROW(i.customer_id, i.invoice_id)::billing.invoice_key], g, '2027-05-01T00:31:59Z'
+    ) AS t WHERE g.code = 'sim' AND i.kind = 'RENEWAL'), 'SEND', 'then it is to be sent'
+);
 
 -- Not found: two answers after the settle window make a round, and the third round is a person's.
 CREATE FUNCTION pg_temp.not_found(p_as_of timestamptz)
