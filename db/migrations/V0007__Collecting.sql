@@ -78,6 +78,7 @@ WHERE gateway_payment_id IS NOT NULL;
 CREATE INDEX payment_attempt_to_look_up ON billing.payment_attempt (gateway_account_id, next_lookup_at)
 WHERE next_lookup_at IS NOT NULL;
 CREATE INDEX payment_attempt_leased ON billing.payment_attempt (lease_until) WHERE lease_until IS NOT NULL;
+CREATE INDEX payment_attempt_by_start ON billing.payment_attempt USING brin (started_at);
 CREATE INDEX payment_attempt_by_method ON billing.payment_attempt (customer_id, payment_method_id);
 
 COMMENT ON TABLE billing.payment_attempt IS

@@ -92,6 +92,7 @@ CREATE TABLE billing.settlement_report (
     covers_from timestamptz NOT NULL,
     covers_to timestamptz NOT NULL,
     loaded_by text NOT NULL,
+    is_fetched boolean NOT NULL DEFAULT false,
     opened_at timestamptz NOT NULL,
     compared_at timestamptz,
     CONSTRAINT settlement_report_pkey PRIMARY KEY (settlement_report_id),
@@ -99,7 +100,9 @@ CREATE TABLE billing.settlement_report (
     REFERENCES billing.gateway_account (gateway_account_id),
     CONSTRAINT settlement_report_covers_some_time CHECK (covers_to > covers_from)
 );
-CREATE INDEX settlement_report_by_account ON billing.settlement_report (gateway_account_id);
+CREATE INDEX settlement_report_by_account ON billing.settlement_report (gateway_account_id, covers_to);
+CREATE UNIQUE INDEX settlement_day_is_fetched_once ON billing.settlement_report (gateway_account_id, covers_from)
+WHERE is_fetched;
 
 COMMENT ON TABLE billing.settlement_report IS
 'What a gateway says that it has settled within some time, loaded to be compared with what this database knows.';
@@ -108,6 +111,8 @@ COMMENT ON COLUMN billing.settlement_report.gateway_account_id IS 'Gateway accou
 COMMENT ON COLUMN billing.settlement_report.covers_from IS 'Start of what it covers, inclusive.';
 COMMENT ON COLUMN billing.settlement_report.covers_to IS 'End of what it covers, exclusive.';
 COMMENT ON COLUMN billing.settlement_report.loaded_by IS 'Who loaded it.';
+COMMENT ON COLUMN billing.settlement_report.is_fetched IS
+'True where a worker asks the gateway for it, a whole day of UTC each; false for a file that somebody has loaded.';
 COMMENT ON COLUMN billing.settlement_report.opened_at IS 'Business time of loading.';
 COMMENT ON COLUMN billing.settlement_report.compared_at IS 'Business time of comparing; NULL = lines may still be added.';
 

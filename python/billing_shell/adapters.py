@@ -1,6 +1,5 @@
 """The adapters that this program has, by the name that a gateway account has in the database."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
@@ -12,13 +11,16 @@ class AdapterMissingError(RuntimeError):
     """An adapter cannot be used as it is installed or configured; says what to do."""
 
 
-def _stripe(base_url: str) -> Gateway:
+def _simulated(base_url: str, api_key: str | None) -> Gateway:
+    return SimulatedGateway(base_url, api_key=api_key)
+
+
+def _stripe(base_url: str, api_key: str | None) -> Gateway:
     try:
         from billing_shell.stripe_gateway import StripeGateway  # noqa: PLC0415  an optional extra
     except ImportError as error:
         raise AdapterMissingError("Stripe needs its SDK: install billing-shell[stripe]") from error
-    api_key = os.environ.get("BILLING_STRIPE_API_KEY")
-    if not api_key:
+    if api_key is None:
         raise AdapterMissingError("Stripe needs a secret key in BILLING_STRIPE_API_KEY")
     return StripeGateway(base_url, api_key=api_key)
 
@@ -38,8 +40,11 @@ def read_stripe_webhook(
     return read_webhook(raw_body, headers, secrets, now)
 
 
-ADAPTERS: Mapping[str, Callable[[str], Gateway]] = {
-    "simulated": SimulatedGateway,
+ADAPTERS: Mapping[str, Callable[[str, str | None], Gateway]] = {
+    "simulated": _simulated,
     "stripe": _stripe,
 }
-"""Each takes the base address of its gateway's API."""
+"""Each takes the base address of its gateway's API, and the key that it is called with.
+
+Raises AdapterMissingError where it cannot be used as it is installed or configured.
+"""

@@ -20,7 +20,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Subscription billing inside PostgreSQL, and the processes around it.",
     epilog="Servers are found by BILLING_DATABASE_URL, BILLING_REDIS_URL, BILLING_KAFKA_BOOTSTRAP"
-    " and BILLING_GATEWAY_URL. Exit codes: 0 done or stopped as asked, 1 failed or found something"
+    " and BILLING_GATEWAY_URL; keys of gateways are BILLING_STRIPE_API_KEY and"
+    " BILLING_GATEWAY_API_KEY. Exit codes: 0 done or stopped as asked, 1 failed or found something"
     " wrong, 2 wrong usage or setting, 3 a server cannot be reached or started, 4 the database"
     " refused.",
 )

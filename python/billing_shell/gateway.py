@@ -125,6 +125,36 @@ class RefundResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SettledItem:
+    """Money that moved, as the gateway has booked it.
+
+    `kind` is CHARGE or REFUND, `amount` in minor units and positive for both, `reference` ours
+    where the gateway has it.
+    """
+
+    kind: str
+    gateway_id: str
+    reference: str | None
+    amount: int
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettledPage:
+    """Some of what a gateway has booked.
+
+    `cursor` leads to the next page; None where this is the last. With a `code` the page was not to
+    be had, for that reason: nothing of it counts, and it may be asked for again, after
+    `retry_after` seconds where the gateway says so.
+    """
+
+    items: tuple[SettledItem, ...] = ()
+    cursor: str | None = None
+    code: str | None = None
+    retry_after: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WebhookEvent:
     """One verified event of a gateway, in the words of `receive_webhook`.
 
@@ -183,7 +213,7 @@ async def open_gate() -> None:
 class Gateway(Protocol):
     """One merchant account at one gateway.
 
-    Neither call raises for anything that the network or the gateway does. What the gate raises
+    No call raises for anything that the network or the gateway does. What the gate raises
     passes through, and so does a cancellation of the calling task, which leaves the attempt to be
     looked up. No call is ever retried inside an adapter: each takes one slot of the throttle.
     """
@@ -220,6 +250,18 @@ class Gateway(Protocol):
 
         Otherwise as `look_up`.
         """
+        ...
+
+    async def settled(
+        self,
+        start: datetime,
+        end: datetime,
+        *,
+        timeout: float,
+        cursor: str | None = None,
+        gate: Gate = open_gate,
+    ) -> SettledPage:
+        """List the charges and refunds that moved money in `[start, end)`, one page a call."""
         ...
 
     async def aclose(self) -> None:

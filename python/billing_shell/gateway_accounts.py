@@ -8,6 +8,7 @@ from datetime import timedelta
 import structlog
 
 from billing_shell import queries
+from billing_shell.adapters import AdapterMissingError
 from billing_shell.database import Database
 
 _READ_EVERY = 5.0
@@ -45,7 +46,8 @@ class AccountWatch:
             database: where the account stands.
             code: which one.
             adapters: names of those that this process has.
-            follow: told of every state that is read.
+            follow: told of every state that is read; raises AdapterMissingError where it has no
+                use for the account.
         """
         self._database = database
         self._code = code
@@ -73,11 +75,20 @@ class AccountWatch:
         elif account.adapter not in self._adapters:
             self._complain("gateway_adapter_unknown", f"this program has no {account.adapter!r}")
             account = None
+        elif not self._followed(account):
+            account = None
         else:
             self._complained = ""
-            self._follow(account)
         self._account, self._read_at = account, now
         return account
+
+    def _followed(self, account: GatewayAccount) -> bool:
+        try:
+            self._follow(account)
+        except AdapterMissingError as error:
+            self._complain("gateway_adapter_unusable", str(error))
+            return False
+        return True
 
     def _complain(self, event: str, hint: str) -> None:
         """Says what is wrong with the account, once."""

@@ -88,6 +88,29 @@ SETTLE_REFUNDS: LiteralString = """
     FROM billing_worker.settle_refunds(p_results => %(results)s::billing.refund_result[])
 """
 
+DUE_SETTLEMENT_REPORT: LiteralString = """
+    SELECT settlement_report_id, covers_from, covers_to
+    FROM billing_worker.due_settlement_report(p_gateway_account => %(account)s)
+"""
+LOAD_SETTLEMENT_LINES: LiteralString = """
+    SELECT billing_worker.load_settlement_lines(
+        p_report_id => %(report)s,
+        p_lines => ARRAY(
+            SELECT
+                ROW(
+                    i.kind, i.gateway_id, i.reference, i.amount, i.currency
+                )::billing.settled_item
+            FROM unnest(
+                %(kinds)s::text[], %(ids)s::text[], %(references)s::text[], %(amounts)s::bigint[],
+                %(currencies)s::text[]
+            ) AS i (kind, gateway_id, reference, amount, currency)
+        )
+    )
+"""
+CLOSE_SETTLEMENT_REPORT: LiteralString = """
+    SELECT billing_worker.close_settlement_report(p_report_id => %(report)s)
+"""
+
 PROCESS_WEBHOOKS: LiteralString = "SELECT billing_worker.process_webhooks(p_limit => %(limit)s)"
 END_DUNNING: LiteralString = "SELECT billing_worker.end_dunning(p_limit => %(limit)s)"
 EXPIRE_CHECKOUTS: LiteralString = "SELECT billing_worker.expire_checkouts(p_limit => %(limit)s)"

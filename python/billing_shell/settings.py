@@ -16,6 +16,7 @@ DEFAULT_GATEWAY_ACCOUNT = "simulated"
 
 _ACCOUNT_CODE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _BROKER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
+_API_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _SHORTEST_SECRET = 16
 _HIGHEST_PORT = 65535
 _SECRETS_OF = "BILLING_WEBHOOK_SECRETS_"
@@ -76,6 +77,10 @@ class Settings:
             `https://`, without a slash at the end. Absent: the simulated gateway.
         gateway_account: BILLING_GATEWAY_ACCOUNT, code of the merchant account to collect through,
             a row of `billing.gateway_account`. Default `simulated`.
+        gateway_api_key: BILLING_GATEWAY_API_KEY, what the simulated gateway asks for as its bearer
+            token. Absent: none is sent.
+        stripe_api_key: BILLING_STRIPE_API_KEY, the secret or restricted key of the Stripe account
+            that the adapter `stripe` collects through.
         data_dir: BILLING_DATA_DIR, absolute directory that embedded servers keep their data in.
         webhook_secrets: BILLING_WEBHOOK_SECRETS, comma separated, each at least 16 characters;
             several while they are in rotation, a signature by any of them counts. Absent: empty,
@@ -91,6 +96,8 @@ class Settings:
     kafka_bootstrap: str | None = None
     gateway_url: str | None = None
     gateway_account: str = DEFAULT_GATEWAY_ACCOUNT
+    gateway_api_key: str | None = field(default=None, repr=False)
+    stripe_api_key: str | None = field(default=None, repr=False)
     data_dir: Path | None = None
     webhook_secrets: tuple[str, ...] = field(default=(), repr=False)
     account_webhook_secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
@@ -114,6 +121,8 @@ class Settings:
             kafka_bootstrap=_read(environ, "BILLING_KAFKA_BOOTSTRAP", _kafka_bootstrap),
             gateway_url=_read(environ, "BILLING_GATEWAY_URL", _gateway_url),
             gateway_account=DEFAULT_GATEWAY_ACCOUNT if account is None else account,
+            gateway_api_key=_read(environ, "BILLING_GATEWAY_API_KEY", _api_key),
+            stripe_api_key=_read(environ, "BILLING_STRIPE_API_KEY", _api_key),
             data_dir=_read(environ, "BILLING_DATA_DIR", _data_dir),
             webhook_secrets=() if secrets is None else secrets,
             account_webhook_secrets={
@@ -123,6 +132,12 @@ class Settings:
             },
             log_format=_read(environ, "BILLING_LOG_FORMAT", _log_format),
         )
+
+    @property
+    def api_keys(self) -> dict[str, str]:
+        """The keys that adapters present to their gateways, by the adapter's name."""
+        keys = {"simulated": self.gateway_api_key, "stripe": self.stripe_api_key}
+        return {adapter: key for adapter, key in keys.items() if key is not None}
 
     def secrets_of(self, account: str) -> tuple[str, ...]:
         """The webhook secrets of a gateway account, by its code; empty where it has none."""
@@ -226,6 +241,16 @@ def _account_code(variable: str, value: str) -> str:
             variable,
             SettingsErrorCode.BAD_VALUE,
             "must be 1 to 63 lower-case letters, digits, - or _, the first a letter or digit",
+        )
+    return value
+
+
+def _api_key(variable: str, value: str) -> str:
+    if _API_KEY.fullmatch(value) is None:
+        raise SettingsError(
+            variable,
+            SettingsErrorCode.BAD_VALUE,
+            "must be 1 to 255 visible ASCII characters: it stands in an HTTP header",
         )
     return value
 

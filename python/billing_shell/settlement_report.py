@@ -19,6 +19,7 @@ from psycopg.rows import class_row
 from psycopg.types.composite import CompositeInfo, register_composite
 
 from billing_shell.errors import translate
+from billing_shell.gateway import SettledItem
 
 _ROLE: LiteralString = "SET ROLE billing_operator"
 _OPEN: LiteralString = """
@@ -40,21 +41,11 @@ _COLUMNS = ("kind", "gateway_id", "reference", "amount", "currency")
 _REQUIRED = frozenset(_COLUMNS) - {"reference"}
 _KINDS = {"charge": "CHARGE", "refund": "REFUND"}
 _BATCH = 5_000
+_LONGEST_AMOUNT = 16
 
 
 class ReportError(ValueError):
     """A report cannot be read; says where."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettledItem:
-    """One line of a report; `amount` in minor units, `kind` CHARGE or REFUND."""
-
-    kind: str
-    gateway_id: str
-    reference: str | None
-    amount: int
-    currency: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +81,26 @@ def read_report(path: Path) -> Iterator[SettledItem]:
     """
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file)
-        missing = _REQUIRED - set(rows.fieldnames or ())
-        if missing:
-            raise ReportError(f"{path}: no column {', '.join(sorted(missing))}")
-        for row in rows:
-            yield _item(path, rows.line_num, row)
+        try:
+            missing = _REQUIRED - set(rows.fieldnames or ())
+            if missing:
+                raise ReportError(f"{path}: no column {', '.join(sorted(missing))}")
+            for row in rows:
+                yield _item(path, rows.line_num, row)
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ReportError(
+                f"{path}: no CSV file in UTF-8, after line {rows.line_num}: {error}"
+            ) from error
 
 
 def _item(path: Path, line: int, row: dict[str, Any]) -> SettledItem:
     kind, amount = _KINDS.get(str(row["kind"]).lower()), str(row["amount"])
     if kind is None:
         raise ReportError(f"{path}:{line}: kind is neither charge nor refund")
-    if not (amount.isascii() and amount.isdigit()):
+    if not (amount.isascii() and amount.isdigit() and len(amount) <= _LONGEST_AMOUNT):
         raise ReportError(f"{path}:{line}: amount is no whole number of minor units")
+    if any("\0" in str(row[name]) for name in _COLUMNS if name in row):
+        raise ReportError(f"{path}:{line}: a value holds a NUL character")
     return SettledItem(
         kind,
         str(row["gateway_id"]),

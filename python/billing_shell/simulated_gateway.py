@@ -44,6 +44,7 @@ from billing_shell.gateway import (
     Outcome,
     RefundRequest,
     RefundResult,
+    SettledPage,
     Source,
     UnreadableWebhookError,
     WebhookEvent,
@@ -63,6 +64,7 @@ from billing_shell.simulated_answers import (
     retry_after_of,
 )
 from billing_shell.simulated_refunds import of_refund, of_refund_look_up, refund_body
+from billing_shell.simulated_settlements import of_settlement, settlement_query
 from billing_shell.webhook_signature import verify
 
 _CONNECTIONS = 512
@@ -172,6 +174,24 @@ class SimulatedGateway:
             path = f"/v1/refunds?reference={quote(request.idempotency_key, safe='')}"
         sent = self._client.build_request("GET", path, timeout=_time_limits(timeout))
         return of_refund_look_up(request, await self._exchange(sent, timeout, gate))
+
+    async def settled(
+        self,
+        start: datetime,
+        end: datetime,
+        *,
+        timeout: float,
+        cursor: str | None = None,
+        gate: Gate = open_gate,
+    ) -> SettledPage:
+        """List what moved money; see `Gateway.settled`."""
+        sent = self._client.build_request(
+            "GET",
+            "/v1/settlements",
+            params=settlement_query(start, end, cursor),
+            timeout=_time_limits(timeout),
+        )
+        return of_settlement(await self._exchange(sent, timeout, gate))
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import stripe
 
-from billing_shell.gateway import ChargeRequest, Outcome, RefundRequest
+from billing_shell.gateway import ChargeRequest, Outcome, RefundRequest, SettledItem
 
 REFERENCE = "billing_reference"
 """Metadata under which Stripe keeps our reference."""
@@ -29,6 +29,13 @@ OUTCOME_OF_REFUND: Mapping[str, Outcome] = {
     "requires_action": Outcome.PROCESSING,
     "failed": Outcome.DECLINED,
     "canceled": Outcome.DECLINED,
+}
+
+_KIND_OF_TRANSACTION: Mapping[str, str] = {
+    "charge": "CHARGE",
+    "payment": "CHARGE",
+    "refund": "REFUND",
+    "payment_refund": "REFUND",
 }
 
 
@@ -150,6 +157,25 @@ def of_refund(request: RefundRequest, refund: dict[str, Any]) -> Finding:
         payment_id=refund_id,
         amount=amount,
         currency=str(refund.get("currency")).upper(),
+    )
+
+
+def of_transaction(transaction: dict[str, Any]) -> SettledItem | None:
+    """Read one entry of Stripe's balance, `source` expanded; None where it is no payment of ours.
+
+    The amounts are those of the Charge or refund, in its own currency: the balance may be kept in
+    another one. Fees, payouts and disputes are no payments.
+    """
+    kind = _KIND_OF_TRANSACTION.get(str(transaction.get("type")))
+    source = transaction.get("source")
+    if kind is None or not isinstance(source, dict):
+        return None
+    return SettledItem(
+        kind,
+        str(source["id"]),
+        reference_of(source),
+        int(source["amount_captured" if kind == "CHARGE" else "amount"]),
+        str(source["currency"]).upper(),
     )
 
 

@@ -15,12 +15,15 @@ that is the code. Others are those of `simulated_gateway`.
 """
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
+from datetime import datetime
 
 import httpx
 import stripe
+from stripe.params import BalanceTransactionListParams
 
 from billing_shell.connection_lanes import ConnectionLanes
 from billing_shell.gateway import (
@@ -30,6 +33,7 @@ from billing_shell.gateway import (
     Outcome,
     RefundRequest,
     RefundResult,
+    SettledPage,
     Source,
     open_gate,
 )
@@ -41,6 +45,7 @@ from billing_shell.stripe_answers import (
     of_error,
     of_intent,
     of_refund,
+    of_transaction,
     plain,
     reference_of,
 )
@@ -138,6 +143,27 @@ class StripeGateway:
         finding = await _asked(lambda: self._find_refund(request), timeout, gate)
         return _refund_result(request, finding, Source.LOOKUP)
 
+    async def settled(
+        self,
+        start: datetime,
+        end: datetime,
+        *,
+        timeout: float,
+        cursor: str | None = None,
+        gate: Gate = open_gate,
+    ) -> SettledPage:
+        """List the entries of the balance; see `Gateway.settled`."""
+        pages: list[SettledPage] = []
+
+        async def ask() -> Finding:
+            pages.append(await self._list_settled(start, end, cursor))
+            return Finding(Outcome.SUCCEEDED)
+
+        finding = await _asked(ask, timeout, gate)
+        if pages:
+            return pages[0]
+        return SettledPage(code=finding.code or "unknown", retry_after=finding.retry_after)
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.close_async()
@@ -229,6 +255,25 @@ class StripeGateway:
         if listed.has_more:
             return Finding(Outcome.UNKNOWN, "too_many_refunds")
         return Finding(Outcome.NOT_FOUND)
+
+    async def _list_settled(
+        self, start: datetime, end: datetime, cursor: str | None
+    ) -> SettledPage:
+        asked: BalanceTransactionListParams = {
+            "created": {"gte": math.ceil(start.timestamp()), "lt": math.ceil(end.timestamp())},
+            "limit": _LISTED,
+            "expand": ["data.source"],
+        }
+        if cursor is not None:
+            asked["starting_after"] = cursor
+        listed = await self._client.v1.balance_transactions.list_async(asked)
+        transactions = [plain(each) for each in listed.data]
+        try:
+            items = [item for each in transactions if (item := of_transaction(each)) is not None]
+        except (KeyError, TypeError, ValueError):
+            return SettledPage(code="unrecognised_answer")
+        last = transactions[-1]["id"] if listed.has_more and transactions else None
+        return SettledPage(tuple(items), last)
 
 
 async def _asked(call: Callable[[], Awaitable[Finding]], seconds: float, gate: Gate) -> Finding:

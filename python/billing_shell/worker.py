@@ -8,6 +8,7 @@ import asyncio
 import os
 import secrets
 import socket
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
@@ -27,6 +28,7 @@ from billing_shell.job_queue import JobQueue, PeriodicTask
 from billing_shell.reconciler import Reconciler
 from billing_shell.refunder import Refunder
 from billing_shell.renewer import Renewer
+from billing_shell.settlements import Settlements
 from billing_shell.settler import Settler
 from billing_shell.sweeps import end_dunning, process_webhooks
 from billing_shell.throttle import Throttle, connect
@@ -51,6 +53,7 @@ class Cadence:
     webhooks: str = "* * * * * */2"
     dunning: str = "* * * * * */30"
     housekeeping: str = "* * * * * 15"
+    settlements: str = "7 * * * * 0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,7 @@ class WorkerOptions:
         redis_url: as `BILLING_REDIS_URL`.
         gateway_url: as `BILLING_GATEWAY_URL`.
         gateway_account: as `BILLING_GATEWAY_ACCOUNT`.
+        api_keys: what adapters present to their gateways, by the adapter's name.
         name: unique per process; made up if empty.
         drain_seconds: at the end, how long to wait for answers and for their being recorded.
         heartbeat_seconds: how often the queue is told that this process is alive.
@@ -74,6 +78,7 @@ class WorkerOptions:
     redis_url: str = field(repr=False)
     gateway_url: str
     gateway_account: str
+    api_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     name: str = ""
     drain_seconds: float = 60.0
     heartbeat_seconds: float = 10.0
@@ -148,6 +153,14 @@ class Worker:
             breaker=breaker,
             clocks=self._clocks,
             worker=self.name,
+        )
+        self._settlements = Settlements(
+            self._database,
+            accounts=self._accounts,
+            gateway=self._known_gateway,
+            throttle=self._look_ups,
+            breaker=breaker,
+            clocks=self._clocks,
         )
         self._renewer = Renewer(self._database, clocks=self._clocks, worker=self.name)
         self._queue = JobQueue(
@@ -254,6 +267,12 @@ class Worker:
                 run=lambda: end_dunning(self._database, self._stop),
             ),
             PeriodicTask(name="housekeeping", cron=cadence.housekeeping, run=self._keep_house),
+            PeriodicTask(
+                name="settlements",
+                cron=cadence.settlements,
+                run=lambda: self._settlements.run(self._stop),
+                gateway_account=account,
+            ),
         ]
 
     async def _stay_awake(self) -> None:
@@ -270,7 +289,9 @@ class Worker:
         self._look_ups.limit_per_second = account.look_up_rate
         self._refunds.limit_per_second = account.refund_rate
         if self._gateway is None:
-            self._gateway = ADAPTERS[account.adapter](self._options.gateway_url)
+            self._gateway = ADAPTERS[account.adapter](
+                self._options.gateway_url, self._options.api_keys.get(account.adapter)
+            )
 
     async def _charge(self, request: ChargeRequest, seconds: float, gate: Gate) -> ChargeResult:
         return await self._known_gateway().charge(request, timeout=seconds, gate=gate)

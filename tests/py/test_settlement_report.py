@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from billing_shell.settlement_report import ReportError, SettledItem, read_report
+from billing_shell.gateway import SettledItem
+from billing_shell.settlement_report import ReportError, read_report
 from tests.py.support.world import ACCOUNT, DUE, World
 
 HEADER = "kind,gateway_id,reference,amount,currency,fee\n"

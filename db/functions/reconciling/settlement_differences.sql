@@ -11,8 +11,26 @@ AS $function$
     -- Writes:     nothing
     -- Raises:     nothing
     -- Idempotent: yes
-    -- What they have is looked for in all that we have, by their id, else by our reference. What we have is looked for in
-    -- the report where it lies wholly within the time that the report covers: its edges belong to the reports beside it.
+    -- What they have is looked for in all that we have, by their id, else by our reference; what bears the reference of
+    -- another database (a shard that shares the account, the original of a clone) is none of ours. What we have is looked
+    -- for where it ended within the time of the report and began within it or within that of the report right before it,
+    -- and in both: the gateway's own instant lies between the two, on either side of midnight.
+    WITH at_hand AS (
+        SELECT r.settlement_report_id, r.covers_from
+        FROM billing.settlement_report AS r
+        WHERE r.settlement_report_id = p_report.settlement_report_id
+           OR (
+               r.gateway_account_id = p_report.gateway_account_id
+               AND r.covers_to = p_report.covers_from
+               AND r.compared_at IS NOT NULL
+           )
+    ),
+
+    begins AS (
+        SELECT min(h.covers_from) AS since
+        FROM at_hand AS h
+    )
+
     SELECT
         CASE
             WHEN a.attempt_id IS NULL OR a.status <> 'SUCCEEDED' THEN 'MISSING_HERE' ELSE 'SETTLEMENT_MISMATCH'
@@ -33,6 +51,7 @@ AS $function$
     ) AS a ON true
     WHERE l.settlement_report_id = p_report.settlement_report_id
       AND l.kind = 'CHARGE'
+      AND (a.attempt_id IS NOT NULL OR billing.may_be_our_key(l.reference))
       AND (
           a.attempt_id IS NULL OR a.status <> 'SUCCEEDED' OR a.captured_amount <> l.amount OR a.currency <> l.currency
           OR a.gateway_payment_id <> l.gateway_id OR a.gateway_account_id <> p_report.gateway_account_id
@@ -56,6 +75,7 @@ AS $function$
     ) AS f ON true
     WHERE l.settlement_report_id = p_report.settlement_report_id
       AND l.kind = 'REFUND'
+      AND (f.refund_id IS NOT NULL OR billing.may_be_our_key(l.reference))
       AND (
           f.refund_id IS NULL OR f.status <> 'SUCCEEDED' OR f.amount <> l.amount OR f.currency <> l.currency
           OR f.gateway_refund_id <> l.gateway_id
@@ -68,12 +88,14 @@ AS $function$
     FROM billing.payment_attempt AS a
     WHERE a.gateway_account_id = p_report.gateway_account_id
       AND a.status = 'SUCCEEDED'
-      AND a.started_at >= p_report.covers_from
+      AND a.started_at >= (SELECT b.since FROM begins AS b)
+      AND a.started_at < p_report.covers_to
+      AND a.ended_at >= p_report.covers_from
       AND a.ended_at < p_report.covers_to
       AND NOT EXISTS (
           SELECT 1
           FROM billing.settlement_line AS l
-          WHERE l.settlement_report_id = p_report.settlement_report_id AND l.kind = 'CHARGE'
+          WHERE l.settlement_report_id IN (SELECT h.settlement_report_id FROM at_hand AS h) AND l.kind = 'CHARGE'
             AND (l.gateway_id = a.gateway_payment_id OR l.reference = a.idempotency_key)
       )
     UNION ALL
@@ -84,12 +106,13 @@ AS $function$
     FROM billing.refund AS f
     WHERE f.gateway_account_id = p_report.gateway_account_id
       AND f.status = 'SUCCEEDED'
-      AND f.requested_at >= p_report.covers_from
+      AND f.requested_at >= (SELECT b.since FROM begins AS b)
+      AND f.ended_at >= p_report.covers_from
       AND f.ended_at < p_report.covers_to
       AND NOT EXISTS (
           SELECT 1
           FROM billing.settlement_line AS l
-          WHERE l.settlement_report_id = p_report.settlement_report_id AND l.kind = 'REFUND'
+          WHERE l.settlement_report_id IN (SELECT h.settlement_report_id FROM at_hand AS h) AND l.kind = 'REFUND'
             AND (l.gateway_id = f.gateway_refund_id OR l.reference = f.idempotency_key)
       );
 $function$;

@@ -1,6 +1,7 @@
-"""`GET /v1/charges` and `GET /v1/refunds`, by `?reference=` or by id."""
+"""`GET /v1/charges` and `GET /v1/refunds`, by `?reference=` or by id; `GET /v1/settlements`."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -13,7 +14,7 @@ from billing_shell.simulator.arrivals import Arrivals
 from billing_shell.simulator.behaviour import LOOK_UP_FAULTS, OK, Behaviour, Delivery, Reply
 from billing_shell.simulator.books import Call, Charge, Operation, Refund
 from billing_shell.simulator.chance import Chance
-from billing_shell.simulator.clocks import to_text
+from billing_shell.simulator.clocks import from_text, to_text
 from billing_shell.simulator.controls import Controls
 from billing_shell.simulator.ledger import Ledger
 from billing_shell.simulator.lifecycle import Lifecycle
@@ -21,6 +22,8 @@ from billing_shell.simulator.options import Options
 from billing_shell.simulator.problems import Problem
 
 _MOST_LISTED = 100
+_MOST_SETTLED = 500
+_CURSOR = re.compile(r"(?P<kind>charge|refund)\.(?P<number>[0-9]{1,18})")
 
 
 class LookingUp:
@@ -56,6 +59,16 @@ class LookingUp:
     async def get_refund(self, request: Request) -> Response:
         """`GET /v1/refunds/{id}`: one refund."""
         return await self._arrivals.serve(request, Operation.LOOK_UP, self._get_refund)
+
+    async def settlements(self, request: Request) -> Response:
+        """`GET /v1/settlements?from=&to=`: what moved money from one instant to before another."""
+        return await self._arrivals.serve(request, Operation.LOOK_UP, self._settlements)
+
+    async def _settlements(self, call: Call, request: Request) -> Response:
+        start, end = (_instant(request, name) for name in ("from", "to"))
+        kind, number = _cursor(request)
+        call.subject = f"settlements {start} {end} {kind}.{number}"
+        return await self._answer(call, request, lambda: self._settled(start, end, kind, number))
 
     async def _search_refunds(self, call: Call, request: Request) -> Response:
         reference = _reference(request)
@@ -129,6 +142,29 @@ class LookingUp:
         }
         return Answer.of_document(200, document, Delivery.WHOLE)
 
+    def _settled(self, start: str, end: str, kind: str, number: int) -> Answer:
+        """One page: charges first, then refunds, each in the order in which they were made."""
+        rows = self._ledger.rows(
+            "SELECT 'charge' AS kind, charge_no AS number, payment_id AS id, reference, amount,"
+            " currency, captured_at AS settled_at FROM charges"
+            " WHERE captured_at >= :start AND captured_at < :end"
+            " UNION ALL"
+            " SELECT 'refund', refund_no, refund_id, reference, amount, currency, created_at"
+            " FROM refunds WHERE created_at >= :start AND created_at < :end"
+            " ORDER BY 1, 2",
+            {"start": start, "end": end},
+        )
+        left = [row for row in rows if (row["kind"], row["number"]) > (kind, number)]
+        page = left[:_MOST_SETTLED]
+        more = f"{page[-1]['kind']}.{page[-1]['number']}" if len(left) > len(page) else None
+        names = ("kind", "id", "reference", "amount", "currency", "settled_at")
+        document = {
+            "object": "list",
+            "data": [{name: row[name] for name in names} for row in page],
+            "next_cursor": more,
+        }
+        return Answer.of_document(200, document, Delivery.WHOLE)
+
     def _one_refund(self, call: Call, refund_id: str) -> Answer:
         row = self._ledger.row("SELECT * FROM refunds WHERE refund_id = ?", (refund_id,))
         if row is None:
@@ -145,6 +181,26 @@ class LookingUp:
         call.payment_id = charge.payment_id
         call.reference = charge.reference
         return Answer.of_document(200, charge.document(), Delivery.WHOLE)
+
+
+def _instant(request: Request, name: str) -> str:
+    try:
+        return to_text(from_text(request.query_params.get(name, "")))
+    except ValueError:
+        raise Problem(
+            400,
+            "parameter_invalid",
+            f"{name} must be an instant with its offset from UTC.",
+            parameter=name,
+        ) from None
+
+
+def _cursor(request: Request) -> tuple[str, int]:
+    cursor = request.query_params.get("cursor", "charge.0")
+    found = _CURSOR.fullmatch(cursor)
+    if found is None:
+        raise Problem(400, "parameter_invalid", "There is no such page.", parameter="cursor")
+    return found["kind"], int(found["number"])
 
 
 def _reference(request: Request) -> str:

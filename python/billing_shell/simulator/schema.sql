@@ -35,6 +35,8 @@ CREATE INDEX IF NOT EXISTS charges_by_reference ON charges (reference);
 CREATE INDEX IF NOT EXISTS charges_by_token ON charges (token);
 CREATE INDEX IF NOT EXISTS charges_that_wait ON charges (expires_at)
 WHERE status = 'requires_action';
+CREATE INDEX IF NOT EXISTS charges_by_capture ON charges (captured_at)
+WHERE captured_at IS NOT NULL;
 
 -- Money that went back. The sum per payment never exceeds the payment's amount.
 CREATE TABLE IF NOT EXISTS refunds (
@@ -50,6 +52,7 @@ CREATE TABLE IF NOT EXISTS refunds (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS refunds_by_payment ON refunds (payment_id);
 CREATE INDEX IF NOT EXISTS refunds_by_reference ON refunds (reference);
+CREATE INDEX IF NOT EXISTS refunds_by_creation ON refunds (created_at);
 
 -- The answers kept under their keys. A key that expired and was used again has several rows; the
 -- last one counts, up to and not including its expires_at.

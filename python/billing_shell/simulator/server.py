@@ -121,6 +121,7 @@ async def _application(ledger: Ledger, options: Options) -> AsyncIterator[Starle
             Route("/v1/refunds", refunding.refund, methods=["POST"]),
             Route("/v1/refunds", looking_up.search_refunds, methods=["GET"]),
             Route("/v1/refunds/{refund_id}", looking_up.get_refund, methods=["GET"]),
+            Route("/v1/settlements", looking_up.settlements, methods=["GET"]),
             *control.routes(),
         ],
         exception_handlers={Problem: on_problem, HTTPException: on_http_exception},
