@@ -53,6 +53,7 @@ ZONES = (
     "Europe/Berlin",
     "Asia/Kolkata",
     "Australia/Lord_Howe",
+    "Pacific/Apia",
     "Pacific/Auckland",
 )
 
@@ -90,6 +91,7 @@ _LATER = st.one_of(
     st.just(timedelta(0)),
     st.integers(1, 40 * 86400).map(lambda seconds: timedelta(seconds=seconds)),
     st.integers(1, 200).map(lambda days: timedelta(days=days)),
+    st.integers(200, 500).map(lambda days: timedelta(days=days)),
 )
 _PLAN = st.sampled_from(PLANS)
 _WORK = st.sampled_from(["pay", "pay", "pay", "pay", "decline", "renew", "nothing"])
