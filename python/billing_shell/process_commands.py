@@ -62,7 +62,9 @@ def worker(
     """Renew, collect, look up and keep house until stopped. Run as many as you like.
 
     Needs BILLING_DATABASE_URL, BILLING_REDIS_URL and BILLING_GATEWAY_URL, and collects through
-    BILLING_GATEWAY_ACCOUNT. It starts no server of its own: a worker with a Redis of its own would
+    BILLING_GATEWAY_ACCOUNT, by the adapter that this account has in the database: `stripe` needs
+    the secret key in BILLING_STRIPE_API_KEY, `simulated` the one in BILLING_GATEWAY_API_KEY where
+    its gateway asks for one. It starts no server of its own: a worker with a Redis of its own would
     not share the gateway's rate with the others. `billing up` runs one with everything it needs.
 
     On SIGTERM it claims nothing more, finishes what is in flight, records it, and exits; 0 means
@@ -80,6 +82,7 @@ def worker(
         redis_url=needed(settings.redis_url, "BILLING_REDIS_URL"),
         gateway_url=needed(settings.gateway_url, "BILLING_GATEWAY_URL"),
         gateway_account=settings.gateway_account,
+        api_keys=settings.api_keys,
         name=name,
         drain_seconds=drain,
     )
