@@ -38,6 +38,7 @@ _TOLD_ONCE = {
     "test_api_schema.py",
     "test_chaos.py",
     "test_cli.py",
+    "test_crash_bench.py",
     "test_demo.py",
     "test_importer.py",
     "test_kata.py",

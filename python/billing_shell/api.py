@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
-from billing_shell import api_openapi
+from billing_shell import api_openapi, crashpoints
 from billing_shell.api_auth import Credentials, presented
 from billing_shell.api_database import ApiDatabase
 from billing_shell.api_endpoints import ENDPOINTS
@@ -125,6 +125,8 @@ class Door:
             arguments,
             read_only=operation.reads_only,
         )
+        if not operation.reads_only:
+            crashpoints.reach("call_committed")
         response = operation.respond(rows, arguments)
         if operation.reads_only and _is_known(request, response):
             return _not_modified(response)

@@ -13,14 +13,23 @@ from typing import NoReturn
 
 CRASH_POINTS = {
     "slots_reserved": "the throttle has granted slots, and no attempt is started for them",
+    "claim_made": "a claim of charges, refunds or look-ups is written, and not committed",
     "attempts_started": "attempts are committed, and nothing of them is sent",
     "request_sent": "a charge is on its way, and its answer is not read",
     "answer_received": "an answer is in hand, and nothing of it is recorded",
+    "settlement_made": "a batch of answers is written, and not committed",
     "settled": "a batch of answers is recorded, and nobody has been told",
-    "refunds_started": "refunds are committed as claimed, and nothing of them is sent",
+    "lookup_slots_reserved": "the throttle has granted slots, and no look-up is claimed for them",
+    "lookups_started": "look-ups are committed as claimed, and nobody is asked yet",
+    "refund_slots_reserved": "the throttle has granted slots, and no refund is claimed for them",
+    "refunds_started": "refunds are committed as claimed, and nothing of them is sent or asked",
     "refund_answered": "an answer about a refund is in hand, and nothing of it is recorded",
     "refunds_settled": "answers about refunds are recorded, and nobody has been told",
+    "collect_job_ending": "what was due is collected, and the queue does not know it yet",
+    "reconcile_job_ending": "what was due is asked, and the queue does not know it yet",
+    "refund_job_ending": "what was due is refunded, and the queue does not know it yet",
     "relay_acknowledged": "the broker has acknowledged a batch, and nothing of it is marked yet",
+    "call_committed": "a call over HTTP has changed something, and nothing of its answer is sent",
 }
 """Every crash point by name, with what has happened by then."""
 

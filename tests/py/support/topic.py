@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +40,10 @@ def _header(pair: Any) -> tuple[str, str]:  # noqa: ANN401 - typed as several th
     return name, text.decode()
 
 
-def read_topic(bootstrap: str, topic: str) -> list[Record]:
+def read_topic(bootstrap: str, topic: str, start: Mapping[int, int] | None = None) -> list[Record]:
     """All messages of a topic, by partition and offset; none if the topic does not exist.
+
+    Those of a partition that `start` names begin at the offset there.
 
     Reads until the broker says that a partition ends. Its watermarks would not do: Tansu's counts
     the last request to a partition as one message, however many it carried.
@@ -57,7 +59,10 @@ def read_topic(bootstrap: str, topic: str) -> list[Record]:
     try:
         found = consumer.list_topics(timeout=_TIMEOUT).topics.get(topic)
         unread = set(found.partitions) if found is not None else set()
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in unread])
+        offsets = start or {}
+        consumer.assign(
+            [TopicPartition(topic, each, offsets.get(each, OFFSET_BEGINNING)) for each in unread]
+        )
         records: list[Record] = []
         while unread:
             message = consumer.poll(_TIMEOUT)
@@ -71,6 +76,14 @@ def read_topic(bootstrap: str, topic: str) -> list[Record]:
         return sorted(records, key=lambda record: (record.partition, record.offset))
     finally:
         consumer.close()
+
+
+def next_offsets(records: Iterable[Record]) -> dict[int, int]:
+    """Per partition the offset that follows the last of these messages."""
+    last: dict[int, int] = {}
+    for record in records:
+        last[record.partition] = max(last.get(record.partition, 0), record.offset + 1)
+    return last
 
 
 def _record(message: Message) -> Record:
