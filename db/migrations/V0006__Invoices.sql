@@ -99,6 +99,8 @@ WHERE status = 'FAILED' AND next_attempt_at IS NOT NULL;
 CREATE INDEX invoice_open_by_subscription ON billing.invoice (customer_id, subscription_id) WHERE status = 'OPEN';
 CREATE UNIQUE INDEX one_change_is_billed_once ON billing.invoice (customer_id, change_id) WHERE change_id IS NOT NULL;
 CREATE INDEX invoice_by_base ON billing.invoice (customer_id, base_invoice_id) WHERE base_invoice_id IS NOT NULL;
+CREATE INDEX invoice_by_intent ON billing.invoice (gateway_account_id, gateway_intent_id)
+WHERE gateway_intent_id IS NOT NULL;
 CREATE INDEX invoice_dunning_over ON billing.invoice (dunning_ends_at)
 WHERE status = 'OPEN' AND dunning_ends_at IS NOT NULL;
 

@@ -158,9 +158,9 @@ class SettledPage:
 class WebhookEvent:
     """One verified event of a gateway, in the words of `receive_webhook`.
 
-    `payload` holds those of `paymentId`, `refundId` (of a refund), `reference`, `outcome` (an
-    `Outcome`), `amount` (minor units), `currency` and `code` that the event says and that are
-    well-formed. What is missing there makes the engine look the payment up; nothing else of the
+    `payload` holds those of `paymentId`, `refundId` (of a refund), `intentId` (what all tries of an
+    invoice share, where the gateway has such a thing), `reference`, `outcome` (an `Outcome`),
+    `amount` (minor units), `currency` and `code` that the event says and that are well-formed. What is missing there makes the engine look the payment up; nothing else of the
     gateway's event is kept.
     """
 

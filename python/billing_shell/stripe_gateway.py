@@ -7,8 +7,8 @@ connections, so that a call leaves at its slot and ends within its time.
 
 Which Charge belongs to which try: a created intent carries our reference as metadata and is found
 by listing, never by search, which lags. A later try knows the intent, and its Charge is the one
-after the last that is known. Events are matched by Charge, or by the key of the request that
-caused them.
+after the last that is known. Events are matched by Charge, by the key of the request that caused
+them, or, where the customer caused them, by the intent.
 
 Codes are Stripe's decline codes; where its advice is `do_not_try_again` or `confirm_card_data`,
 that is the code. Others are those of `simulated_gateway`.

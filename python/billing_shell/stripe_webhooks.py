@@ -43,6 +43,8 @@ def read_webhook(
     payload: dict[str, str | int] = {}
     if isinstance(key, str) and _OUR_KEY.fullmatch(key):
         payload["reference"] = key
+    if isinstance(intent := _intent_of(thing), str):
+        payload["intentId"] = intent
     if thing.get("object") == "charge":
         payload |= _told_of(thing, OUTCOME_OF_CHARGE, "paymentId")
         if payload.get("outcome") == Outcome.DECLINED:
@@ -70,6 +72,15 @@ def _verify(raw_body: bytes, signature: str, secrets: Iterable[str], now: dateti
             continue
         return
     raise WebhookSignatureError("signed by none of the secrets")
+
+
+def _intent_of(thing: dict[str, Any]) -> object:
+    match thing.get("object"):
+        case "payment_intent":
+            return thing.get("id")
+        case "charge":
+            return thing.get("payment_intent")
+    return None
 
 
 def _told_of(

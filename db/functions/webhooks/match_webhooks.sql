@@ -13,13 +13,17 @@ AS $function$
     -- Raises:     nothing
     -- Idempotent: yes
     -- By exact payment id within the account, or by our reference, never "the newest open payment". Success and definite
-    -- failure are settled; anything else is a reason to ask.
+    -- failure are settled; anything else is a reason to ask. What the customer has done at the gateway himself bears no key
+    -- of ours; the intent names its invoice, of which the last attempt without a payment id is meant: asked about while it is
+    -- open, and the one that money is recorded on afterwards.
     SELECT
         w.webhook_event_id, a.customer_id, a.attempt_id,
         CASE
             WHEN by_id.attempt_id <> by_key.attempt_id THEN 'AMBIGUOUS'
             WHEN a.attempt_id IS NULL THEN 'UNMATCHED'
             WHEN a.gateway_account_id <> w.gateway_account_id THEN 'REJECTED'
+            WHEN by_intent.attempt_id IS NOT NULL AND a.ended_at IS NULL THEN 'LOOKUP'
+            WHEN by_intent.attempt_id IS NOT NULL AND (w.payload ->> 'outcome' = 'SUCCEEDED') IS NOT TRUE THEN 'IGNORED'
             WHEN w.payload ->> 'outcome' = 'SUCCEEDED' AND n.amount > 0 AND w.payload ? 'currency' THEN 'SETTLE'
             WHEN w.payload ->> 'outcome' = 'DECLINED' AND w.payload ? 'code' AND w.payload ? 'paymentId' THEN 'SETTLE'
             WHEN a.ended_at IS NOT NULL THEN 'IGNORED'
@@ -33,9 +37,21 @@ AS $function$
     LEFT JOIN billing.payment_attempt AS by_id
         ON by_id.gateway_account_id = w.gateway_account_id AND by_id.gateway_payment_id = w.payload ->> 'paymentId'
     LEFT JOIN billing.payment_attempt AS by_key ON by_key.idempotency_key = w.payload ->> 'reference'
+    LEFT JOIN LATERAL (
+        SELECT x.customer_id, x.attempt_id
+        FROM billing.invoice AS i
+        INNER JOIN billing.payment_attempt AS x ON x.customer_id = i.customer_id AND x.invoice_id = i.invoice_id
+        WHERE by_id.attempt_id IS NULL AND by_key.attempt_id IS NULL
+          AND i.gateway_account_id = w.gateway_account_id
+          AND i.gateway_intent_id = w.payload ->> 'intentId'
+          AND x.gateway_account_id = w.gateway_account_id
+          AND x.gateway_payment_id IS NULL
+        ORDER BY x.attempt_no DESC
+        LIMIT 1
+    ) AS by_intent ON true
     LEFT JOIN billing.payment_attempt AS a
-        ON a.customer_id = coalesce(by_id.customer_id, by_key.customer_id)
-        AND a.attempt_id = coalesce(by_id.attempt_id, by_key.attempt_id)
+        ON a.customer_id = coalesce(by_id.customer_id, by_key.customer_id, by_intent.customer_id)
+        AND a.attempt_id = coalesce(by_id.attempt_id, by_key.attempt_id, by_intent.attempt_id)
     CROSS JOIN LATERAL (
         -- An amount that is none is a reason to ask.
         SELECT CASE

@@ -30,14 +30,15 @@ BEGIN
         RAISE EXCEPTION USING
             ERRCODE = 'SB101',
             MESSAGE = 'p_payload must be a JSON object of at most 10000 characters',
-            HINT = 'Keys: paymentId, refundId, reference, outcome, amount, currency, code.';
+            HINT = 'Keys: paymentId, refundId, intentId, reference, outcome, amount, currency, code.';
     END IF;
 
     INSERT INTO billing.webhook_event (gateway_account_id, event_id, event_type, payload, received_at)
     VALUES (
         v_account.gateway_account_id, p_event_id, p_event_type,
         jsonb_strip_nulls(jsonb_build_object(
-            'paymentId', p_payload ->> 'paymentId', 'refundId', p_payload ->> 'refundId', 'reference', p_payload ->> 'reference',
+            'paymentId', p_payload ->> 'paymentId', 'refundId', p_payload ->> 'refundId',
+            'intentId', p_payload ->> 'intentId', 'reference', p_payload ->> 'reference',
             'outcome', p_payload ->> 'outcome', 'amount', p_payload -> 'amount',
             'currency', p_payload ->> 'currency', 'code', p_payload ->> 'code'
         )),
