@@ -26,6 +26,9 @@ DECLARE
     v_round_no integer := 0;
 BEGIN
     PERFORM billing.require_results(p_results);
+    IF cardinality(p_results) = 0 THEN
+        RETURN;
+    END IF;
     v_results := billing.clean_results(p_results);
     PERFORM billing.lock_for_settlement(v_results);
     -- Nothing ends before it was sent.

@@ -13,9 +13,12 @@ AS $function$
 DECLARE
     v_judgements billing.judgement[] := billing.judge_results(p_results, p_as_of);
 BEGIN
-    PERFORM billing.update_attempts(v_judgements, p_as_of);
     PERFORM billing.store_reports(v_judgements, p_as_of);
-    PERFORM billing.apply_judgements(v_judgements, p_as_of);
+    -- What was said before or too late changes nothing.
+    IF EXISTS (SELECT FROM unnest(v_judgements) AS j WHERE j.verdict IN ('APPLIED', 'REJECTED')) THEN
+        PERFORM billing.update_attempts(v_judgements, p_as_of);
+        PERFORM billing.apply_judgements(v_judgements, p_as_of);
+    END IF;
 
     RETURN QUERY
     SELECT j.customer_id, j.attempt_id, j.outcome, j.verdict, a.status, i.invoice_id, i.status, s.status

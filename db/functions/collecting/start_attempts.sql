@@ -31,6 +31,9 @@ BEGIN
     END IF;
 
     v_claimed := billing.claim_due_invoices(v_account.gateway_account_id, p_limit, v_as_of);
+    IF cardinality(v_claimed) = 0 THEN
+        RETURN;
+    END IF;
     v_sendable := billing.resolve_without_call(v_claimed, v_account, v_as_of);
     RETURN QUERY SELECT q.* FROM billing.send_attempts(v_sendable, v_account, p_worker, v_as_of) AS q;
 END;

@@ -15,6 +15,10 @@ AS $function$
 DECLARE
     v_happenings billing.happening[];
 BEGIN
+    IF cardinality(p_subscriptions) = 0 THEN
+        RETURN;
+    END IF;
+
     WITH lifted AS (
         UPDATE billing.resource AS r
         SET suspended_by_billing_at = NULL
@@ -43,6 +47,9 @@ BEGIN
     INTO v_happenings
     FROM lifted AS l
     INNER JOIN billing.subscription AS s ON s.customer_id = l.customer_id AND s.subscription_id = l.subscription_id;
+    IF v_happenings IS NULL THEN
+        RETURN;
+    END IF;
 
     PERFORM billing.take_event_numbers(v_happenings);
     PERFORM billing.record_happenings(v_happenings, p_as_of);

@@ -13,6 +13,10 @@ AS $function$
 -- Last step of every operation: payloads show the rows as the transaction leaves them. What stands under "row" in a
 -- detail is for the log alone.
 BEGIN
+    IF p_happenings IS NULL THEN
+        RETURN;
+    END IF;
+
     INSERT INTO billing.subscription_event (
         customer_id, subscription_id, event_seq, event_type, from_status, to_status, invoice_id, attempt_id,
         detail, row_changes, actor, as_of

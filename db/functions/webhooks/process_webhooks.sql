@@ -32,6 +32,9 @@ BEGIN
         LIMIT least(p_limit, 50)
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS c;
+    IF cardinality(v_claimed) = 0 THEN
+        RETURN 0;
+    END IF;
 
     BEGIN
         PERFORM billing.process_webhook_batch(v_claimed, v_as_of);
