@@ -32,8 +32,8 @@ def deaths() -> Iterator[tuple[Victim, str]]:
         [
             (Victim.RELAY, AT_RANDOM),
             (Victim.DOOR, AT_RANDOM),
-            (Victim.RELAY, *POINTS[Victim.RELAY]),
-            (Victim.DOOR, *POINTS[Victim.DOOR]),
+            (Victim.RELAY, POINTS[Victim.RELAY][0]),
+            (Victim.DOOR, POINTS[Victim.DOOR][0]),
         ]
     )
     while True:

@@ -41,8 +41,8 @@ async def bench(
 async def test_whoever_is_killed_all_work_is_done_once_and_told(bench: Bench) -> None:
     deaths: tuple[tuple[Victim, str], ...] = (
         (Victim.WORKER, AT_RANDOM),
-        (Victim.RELAY, *POINTS[Victim.RELAY]),
-        (Victim.DOOR, *POINTS[Victim.DOOR]),
+        (Victim.RELAY, POINTS[Victim.RELAY][0]),
+        (Victim.DOOR, POINTS[Victim.DOOR][0]),
         (Victim.DATABASE, "server killed"),
     )
     for number, (victim, where) in enumerate(deaths, start=1):

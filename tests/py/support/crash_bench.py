@@ -124,7 +124,7 @@ class Victim(StrEnum):
     DATABASE = "database"
 
 
-POINTS = {
+POINTS: dict[Victim, tuple[str, ...]] = {
     Victim.WORKER: (
         "slots_reserved",
         "attempts_started",
