@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined] - imported there, not exported
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # there, not exported
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
