@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 UV := .cache/uv
+# Two sessions of tests side by side, each with servers of its own; a file stays in one of them.
+TWICE := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 DEBIAN_15 := /usr/lib/postgresql/15/bin/postgres
 
 .DEFAULT_GOAL := help
@@ -44,12 +46,12 @@ lint-sql: $(VENV)/.installed-dev
 
 .PHONY: test-newest
 test-newest: $(VENV)/.installed-dev ## all tests on PostgreSQL 18, from its wheel
-	BILLING_TEST_POSTGRES=embedded $(BIN)/pytest -m 'not long' tests/sql tests/py
+	BILLING_TEST_POSTGRES=embedded $(BIN)/pytest $(TWICE) -m 'not long' tests/sql tests/py
 
 .PHONY: test-oldest
 ifneq ($(wildcard $(DEBIAN_15)),)
 test-oldest: $(VENV)/.installed-dev ## SQL, isolation, migration and race tests on PostgreSQL 15, where Debian's is installed
-	BILLING_TEST_POSTGRES=debian15 $(BIN)/pytest -m 'not long' --only-postgres tests/sql tests/py/test_migrate.py tests/py/test_races.py
+	BILLING_TEST_POSTGRES=debian15 $(BIN)/pytest $(TWICE) -m 'not long' --only-postgres tests/sql tests/py/test_migrate.py tests/py/test_races.py
 else
 test-oldest:
 	@echo "PostgreSQL 15 left out: Debian's postgresql-15 is not installed"
@@ -63,10 +65,8 @@ test-long: $(VENV)/.installed-dev ## chaos and deliberate bugs, minutes each; no
 lock: $(UV)/bin/uv ## pin all dependencies anew, with hashes and without addresses
 	$(UV)/bin/uv pip compile pyproject.toml --group build $(COMPILE) -o requirements.lock
 	$(UV)/bin/uv pip compile pyproject.toml --group dev $(COMPILE) -o requirements-dev.lock
-	for lock in requirements.lock requirements-dev.lock; do \
-	    sed '/^    # via/d' $$lock > .cache/lock && cp .cache/lock $$lock; done
 
-COMPILE := --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 --quiet
+COMPILE := --generate-hashes --no-annotate --no-emit-index-url --no-header --universal --python-version 3.11 --quiet
 
 .PHONY: clean
 clean: ## remove what the other targets made; data directories stay

@@ -12,7 +12,7 @@ import pytest
 
 from billing_shell.embedded import KafkaBroker, RedisServer, temporary_data_dir
 from billing_shell.migrate import migrate
-from tests.py.support.case_outcomes import OUTCOMES, CaseOutcomes
+from tests.py.support.case_outcomes import CaseOutcomes
 from tests.py.support.containers import require_engine
 from tests.py.support.servers import TestPostgres, running_postgres
 
@@ -27,10 +27,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Remember what becomes of each test, for the test of the cases."""
-    config.stash[OUTCOMES] = CaseOutcomes()
-    config.pluginmanager.register(config.stash[OUTCOMES])
+    """Hold what is skipped against the cases; where all reports come together."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(CaseOutcomes())
 
+
+# Minutes each. Two sessions end at about the same time only if neither begins one of these late.
+_LONGEST = {"test_demo.py", "test_refunds.py", "test_simulate.py", "test_worker.py"}
 
 # Long stories and whole processes: what they say hangs on no version of PostgreSQL, and the
 # functions that they call are tested one by one on each.
@@ -52,8 +55,8 @@ _TOLD_ONCE = {
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the test of the cases last; leave out what `--only-postgres` leaves out."""
-    items.sort(key=lambda item: item.path.name == "test_cases.py")
+    """Put the longest first; leave out what `--only-postgres` leaves out."""
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
     if not config.getoption("--only-postgres"):
         return
     kept: list[pytest.Item] = []
