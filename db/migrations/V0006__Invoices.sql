@@ -388,4 +388,4 @@ COMMENT ON COLUMN billing.pending_line.period_start IS 'Start of the time paid f
 COMMENT ON COLUMN billing.pending_line.period_end IS 'End of the time paid for, exclusive.';
 COMMENT ON COLUMN billing.pending_line.created_at IS 'Business time at which it arose.';
 COMMENT ON COLUMN billing.pending_line.billed_on_invoice_id IS 'Invoice that took it up; NULL while it waits.';
-COMMENT ON COLUMN billing.pending_line.dropped_at IS 'When it was dropped because the subscription ended; NULL = not.';
+COMMENT ON COLUMN billing.pending_line.dropped_at IS 'When it was dropped because the subscription ended, or because nobody was served in the period that it is of; NULL = not.';

@@ -8,12 +8,13 @@ SET search_path = ''
 SET timezone = 'UTC'
 AS $function$
 -- Locks:      credit_balance of stubs that were over; subscriptions and invoices are locked by the caller
--- Writes:     subscription, subscription_period, invoice, credit_entry, credit_balance
+-- Writes:     subscription, subscription_period, invoice, credit_entry, credit_balance, pending_line
 -- Raises:     nothing of its own
 -- Idempotent: no
 -- Period and anchor are the instant of payment, so that time spent at checkout is not paid for. Calendar billing keeps
--- the stub as it was invoiced; where that was over before it was paid, the money becomes credit, a fixed term does not
--- count it, and the first full period is renewed into at once. The number of the activation follows that of the payment.
+-- the stub as it was invoiced; where that was over before it was paid, the money becomes credit, what was too little
+-- to be charged is waived, a fixed term does not count it, and the first full period is renewed into at once. The number
+-- of the activation follows that of the payment.
 BEGIN
     UPDATE billing.subscription AS s
     SET status = 'ACTIVE',
@@ -75,6 +76,20 @@ BEGIN
       AND i.status = 'PAID'
       AND i.period_end <= p_as_of
       AND i.amount_paid + i.credit_applied > 0;
+
+    UPDATE billing.pending_line AS l
+    SET dropped_at = p_as_of
+    FROM unnest(p_moves) AS m
+    INNER JOIN billing.invoice AS i ON i.customer_id = m.customer_id AND i.subscription_id = m.subscription_id
+    WHERE m.from_status = 'INCOMPLETE'
+      AND i.kind = 'INITIAL'
+      AND i.status = 'PAID'
+      AND i.period_end <= p_as_of
+      AND l.customer_id = i.customer_id
+      AND l.base_invoice_id = i.invoice_id
+      AND l.kind = 'CARRIED'
+      AND l.billed_on_invoice_id IS NULL
+      AND l.dropped_at IS NULL;
 END;
 $function$;
 

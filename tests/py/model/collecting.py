@@ -48,6 +48,7 @@ def activate(life: Life, invoice: Invoice, at: datetime) -> None:
     if is_late:
         given = invoice.paid + invoice.credit
         life.missed = invoice
+        life.waiting = [line for line in life.waiting if line.about is not invoice]
         invoice.given += given
         life.credit.give(given)
 

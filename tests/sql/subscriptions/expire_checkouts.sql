@@ -1,6 +1,6 @@
 -- R2, and checkouts that nobody pays: after a day, or when an action has expired, but not while a charge may be on its way.
 BEGIN;
-SELECT plan(24);
+SELECT plan(26);
 SELECT billing_test.plans();
 
 CREATE FUNCTION pg_temp.checkout(p_name text, p_as_of timestamptz, p_anchor_day integer DEFAULT NULL, p_term_periods integer DEFAULT NULL)
@@ -94,6 +94,20 @@ SELECT is(billing_test.credit_of(512), 100::bigint, 'R2: and nothing is credited
 SELECT results_eq(
     'SELECT s.status, s.term_end_at FROM billing_api.subscription AS s WHERE s.subscription_id = 576',
     $$VALUES ('ACTIVE', '2027-06-01Z'::timestamptz)$$, 'R2: a term of one period is the full one then'
+);
+-- A stub of 100 is too little for the gateway: settled by carrying it, when it was over.
+SELECT billing_ops.set_gateway_minimum('sim', 'USD', 150);
+SELECT pg_temp.checkout('small late stub', '2027-06-30Z', 1);
+SELECT billing_test.collect(p_as_of => '2027-07-01Z');
+SELECT is_empty(
+    'SELECT a.attempt_id FROM billing.payment_attempt AS a INNER JOIN billing.invoice AS i USING (customer_id, invoice_id)
+     WHERE i.subscription_id = 640', 'R2: what is too little to be charged needs no call'
+);
+SELECT billing_worker.renew_due(100, '2027-07-01Z');
+SELECT results_eq(
+    'SELECT * FROM billing_test.invoices_of(640)',
+    $$VALUES ('INITIAL PAID 100 carried', 'PRORATION 100'), ('RENEWAL OPEN 3000 due', 'PERIOD 3000')$$,
+    'R2: and is not collected with the first full period either, since nobody was served before'
 );
 
 SELECT billing_test.refuses(format('SELECT billing_worker.expire_checkouts(%s)', x.call), x.sqlstate, 'bad input: ' || x.call)
