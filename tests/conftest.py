@@ -49,7 +49,9 @@ _TOLD_ONCE = {
     "test_mutations.py",
     "test_outages.py",
     "test_sabotage.py",
+    "test_settlements.py",
     "test_simulate.py",
+    "test_stripe.py",
     "test_worker.py",
 }
 

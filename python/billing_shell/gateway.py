@@ -160,8 +160,9 @@ class WebhookEvent:
 
     `payload` holds those of `paymentId`, `refundId` (of a refund), `intentId` (what all tries of an
     invoice share, where the gateway has such a thing), `reference`, `outcome` (an `Outcome`),
-    `amount` (minor units), `currency` and `code` that the event says and that are well-formed. What is missing there makes the engine look the payment up; nothing else of the
-    gateway's event is kept.
+    `amount` (minor units), `currency` and `code` that the event says and that are well-formed.
+    What is missing there makes the engine look the payment up; nothing else of the gateway's event
+    is kept.
     """
 
     event_id: str

@@ -13,7 +13,7 @@ import structlog
 from billing_shell.settings import LogFormat
 
 # What these say at INFO is one line per job or per request.
-_QUIET = ("procrastinate", "httpx", "httpcore", "psycopg.pool", "asyncio")
+_QUIET = ("procrastinate", "httpx", "httpcore", "psycopg.pool", "asyncio", "stripe")
 
 
 def configure_logs(log_format: LogFormat | None) -> None:

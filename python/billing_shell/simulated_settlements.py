@@ -20,12 +20,13 @@ from billing_shell.simulated_answers import (
     retry_after_of,
 )
 
+_LISTED = 500
 _KINDS = {"charge": "CHARGE", "refund": "REFUND"}
 
 
 def settlement_query(start: datetime, end: datetime, cursor: str | None) -> dict[str, str]:
     """Return the query that asks for a page."""
-    span = {"from": _text(start), "to": _text(end)}
+    span = {"from": _text(start), "to": _text(end), "limit": str(_LISTED)}
     return span if cursor is None else {**span, "cursor": cursor}
 
 

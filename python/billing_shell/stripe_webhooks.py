@@ -40,6 +40,10 @@ def read_webhook(
         raise UnreadableWebhookError("the body is not an event")
     caused_by = event.get("request")
     key = caused_by.get("idempotency_key") if isinstance(caused_by, dict) else None
+    return WebhookEvent(event_id, event_type, _payload(thing, key))
+
+
+def _payload(thing: dict[str, Any], key: object) -> dict[str, str | int]:
     payload: dict[str, str | int] = {}
     if isinstance(key, str) and _OUR_KEY.fullmatch(key):
         payload["reference"] = key
@@ -57,7 +61,7 @@ def read_webhook(
             payload["code"] = str(thing.get("failure_reason") or "refund_failed")
     elif thing.get("object") == "dispute" and isinstance(thing.get("charge"), str):
         payload = {"paymentId": thing["charge"]}
-    return WebhookEvent(event_id, event_type, payload)
+    return payload
 
 
 def _verify(raw_body: bytes, signature: str, secrets: Iterable[str], now: datetime) -> None:

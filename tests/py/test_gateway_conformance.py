@@ -17,19 +17,27 @@ from typing import Any
 
 import pytest
 
-from billing_shell import stripe_webhooks
+from billing_shell import simulated_settlements, stripe_gateway, stripe_webhooks
 from billing_shell.gateway import (
     ChargeRequest,
     Gateway,
     NotSentError,
     Outcome,
     RefundRequest,
+    SettledItem,
+    SettledPage,
     Source,
 )
 from billing_shell.simulated_gateway import SimulatedGateway
 from billing_shell.stripe_gateway import StripeGateway
 from billing_shell.webhook_signature import WebhookSignatureError
-from tests.py.support.simulator import SimulatorProcess, smooth_simulator, until
+from tests.py.support.simulator import (
+    SimulatorProcess,
+    client_of,
+    put,
+    smooth_simulator,
+    until,
+)
 from tests.py.support.stripe_double import API_KEY, SECRET, StripeDouble, signature
 
 _numbers = itertools.count(1)
@@ -67,6 +75,10 @@ class Simulated:
     def refunded(self) -> list[int]:
         return [amount for (amount,) in self.process.rows("SELECT amount FROM refunds")]
 
+    async def set_clock(self, now: datetime) -> None:
+        async with client_of(self.process) as client:
+            await put(client, "clock", now=now.isoformat())
+
 
 @dataclass
 class Stripe:
@@ -96,6 +108,9 @@ class Stripe:
 
     def refunded(self) -> list[int]:
         return [refund["amount"] for refund in self.double.ledger()["refunds"].values()]
+
+    async def set_clock(self, now: datetime) -> None:
+        self.double.set_clock(now)
 
 
 Kind = Simulated | Stripe
@@ -314,6 +329,52 @@ async def test_no_more_goes_back_than_was_paid(kind: Kind) -> None:
     assert kind.refunded() == [AMOUNT]
 
 
+async def whole(kind: Kind, start: datetime, end: datetime) -> list[SettledItem]:
+    """What a gateway has booked, from all its pages."""
+    items: list[SettledItem] = []
+    cursor: str | None = None
+    while True:
+        page = await kind.adapter.settled(start, end, timeout=5, cursor=cursor)
+        assert page.code is None
+        items += page.items
+        cursor = page.cursor
+        if cursor is None:
+            return items
+
+
+async def test_what_moved_money_is_listed_for_its_time_and_no_other(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated_settlements, "_LISTED", 2)
+    monkeypatch.setattr(stripe_gateway, "_LISTED", 2)
+    day = datetime(2027, 5, 1, tzinfo=UTC)
+    await kind.set_clock(day - timedelta(seconds=1))
+    await kind.adapter.charge(ask(kind), timeout=5)
+    await kind.set_clock(day)
+    paid = []
+    for number in range(4):
+        request = ask(kind, amount=AMOUNT + number)
+        result = await kind.adapter.charge(request, timeout=5)
+        paid.append((request.idempotency_key, result.gateway_payment_id))
+    for what in ("decline", "action", "processing"):
+        await kind.adapter.charge(ask(kind, what), timeout=5)
+    await kind.set_clock(day + timedelta(days=1) - timedelta(seconds=1))
+    sent = back(paid[0][1], 98)
+    refunded = await kind.adapter.refund(sent, timeout=5)
+    await kind.set_clock(day + timedelta(days=1))
+    await kind.adapter.charge(ask(kind), timeout=5)
+
+    listed = await whole(kind, day, day + timedelta(days=1))
+    assert sorted(listed, key=lambda item: (item.kind, item.amount)) == [
+        *(
+            SettledItem("CHARGE", str(payment_id), key, AMOUNT + number, "USD")
+            for number, (key, payment_id) in enumerate(paid)
+        ),
+        SettledItem("REFUND", str(refunded.gateway_refund_id), sent.idempotency_key, 98, "USD"),
+    ]
+    assert await whole(kind, day + timedelta(days=2), day + timedelta(days=3)) == []
+
+
 @pytest.mark.parametrize("which", ["simulated", "stripe"])
 async def test_a_refused_connection_attempted_nothing(which: str) -> None:
     with socket.socket() as closed:
@@ -331,6 +392,8 @@ async def test_a_refused_connection_attempted_nothing(which: str) -> None:
         assert (sent.outcome, sent.code) == (Outcome.NOT_ATTEMPTED, "connection_refused")
         asked = await adapter.look_up(request, timeout=5)
         assert asked.outcome == Outcome.UNKNOWN
+        now = datetime.now(UTC)
+        assert await adapter.settled(now, now, timeout=5) == SettledPage(code="connection_refused")
         await adapter.aclose()
 
 
@@ -399,6 +462,8 @@ async def test_a_wrong_key_attempts_nothing(double: StripeDouble) -> None:
     adapter = StripeGateway(double.url, api_key="sk_test_wrong")
     result = await adapter.charge(ask(Stripe(adapter, double)), timeout=5)
     assert (result.outcome, result.code) == (Outcome.NOT_ATTEMPTED, "unauthorized")
+    now = datetime.now(UTC)
+    assert (await adapter.settled(now, now, timeout=5)).code == "unauthorized"
     await adapter.aclose()
 
 
@@ -421,6 +486,7 @@ async def test_signed_events_say_which_try_they_are_about(stripe: Stripe) -> Non
     assert told.payload == {
         "paymentId": result.gateway_payment_id,
         "reference": paid.idempotency_key,
+        "intentId": result.gateway_intent_id,
         "outcome": "SUCCEEDED",
         "amount": AMOUNT,
         "currency": "USD",

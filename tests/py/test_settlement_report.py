@@ -10,6 +10,7 @@ import pytest
 
 from billing_shell.gateway import SettledItem
 from billing_shell.settlement_report import ReportError, read_report
+from tests.py.support.servers import TestPostgres
 from tests.py.support.world import ACCOUNT, DUE, World
 
 HEADER = "kind,gateway_id,reference,amount,currency,fee\n"
@@ -39,6 +40,17 @@ def run(url: str, report: Path) -> subprocess.CompletedProcess[str]:
             *("--gateway-report", str(report), "--account", ACCOUNT),
             *("--from", DUE.strftime("%Y-%m-%d"), "--to", "2027-04-01"),
         ],
+        env=os.environ | {"BILLING_DATABASE_URL": url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def doctor(url: str) -> subprocess.CompletedProcess[str]:
+    """Run the integrity check."""
+    return subprocess.run(
+        [sys.executable, "-m", "billing_shell", "doctor"],
         env=os.environ | {"BILLING_DATABASE_URL": url},
         capture_output=True,
         text=True,
@@ -80,6 +92,45 @@ def test_a_report_that_cannot_be_read_changes_nothing(database_url: str, tmp_pat
     assert "report.csv:3: amount" in refused.stderr
     assert world.count("settlement_report") == 0
     world.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (bytes(range(256)) * 40, "no CSV file in UTF-8"),
+        (HEADER.encode() + b"charge,\xff\xfe,,1,USD,0\n", "no CSV file in UTF-8"),
+        (b"kind,gateway_id,amount,currency\ncharge," + b"x" * 200_000 + b",1,USD\n", "no CSV file"),
+        (HEADER.encode() + b"charge,a\0b,,1,USD,0\n", ":2: a value holds a NUL"),
+        (HEADER.encode() + b"charge,x,,9" + b"9" * 5000 + b",USD,0\n", ":2: amount is no whole"),
+        (HEADER.encode() + b"charge\n", ":2: amount is no whole"),
+        (b"", "no column amount, currency, gateway_id, kind"),
+    ],
+)
+def test_garbage_is_named_as_such(tmp_path: Path, content: bytes, complaint: str) -> None:
+    report = tmp_path / "report.csv"
+    report.write_bytes(content)
+    with pytest.raises(ReportError, match=complaint):
+        list(read_report(report))
+
+
+def test_garbage_and_a_database_without_the_schema_end_in_words(
+    postgres: TestPostgres, database_url: str, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.csv"
+    report.write_bytes(os.urandom(5000))
+    World(database_url).close()
+    refused = run(database_url, report)
+    assert (refused.returncode, json.loads(refused.stdout)["error"]["code"]) == (
+        2,
+        "report_unreadable",
+    )
+    report.write_text(HEADER)
+    with postgres.database() as name:
+        empty = postgres.database_url(name)
+        for found in (run(empty, report), doctor(empty)):
+            assert "run billing migrate" in found.stderr
+            assert "Traceback" not in found.stderr
+            assert found.returncode in {2, 4}
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,10 @@ class LookingUp:
 
     async def _settlements(self, call: Call, request: Request) -> Response:
         start, end = (_instant(request, name) for name in ("from", "to"))
-        kind, number = _cursor(request)
-        call.subject = f"settlements {start} {end} {kind}.{number}"
-        return await self._answer(call, request, lambda: self._settled(start, end, kind, number))
+        last = _cursor(request)
+        limit = _limit(request)
+        call.subject = f"settlements {start} {end} {last[0]}.{last[1]}"
+        return await self._answer(call, request, lambda: self._settled(start, end, last, limit))
 
     async def _search_refunds(self, call: Call, request: Request) -> Response:
         reference = _reference(request)
@@ -142,7 +143,7 @@ class LookingUp:
         }
         return Answer.of_document(200, document, Delivery.WHOLE)
 
-    def _settled(self, start: str, end: str, kind: str, number: int) -> Answer:
+    def _settled(self, start: str, end: str, last: tuple[str, int], limit: int) -> Answer:
         """One page: charges first, then refunds, each in the order in which they were made."""
         rows = self._ledger.rows(
             "SELECT 'charge' AS kind, charge_no AS number, payment_id AS id, reference, amount,"
@@ -154,8 +155,8 @@ class LookingUp:
             " ORDER BY 1, 2",
             {"start": start, "end": end},
         )
-        left = [row for row in rows if (row["kind"], row["number"]) > (kind, number)]
-        page = left[:_MOST_SETTLED]
+        left = [row for row in rows if (row["kind"], row["number"]) > last]
+        page = left[:limit]
         more = f"{page[-1]['kind']}.{page[-1]['number']}" if len(left) > len(page) else None
         names = ("kind", "id", "reference", "amount", "currency", "settled_at")
         document = {
@@ -201,6 +202,18 @@ def _cursor(request: Request) -> tuple[str, int]:
     if found is None:
         raise Problem(400, "parameter_invalid", "There is no such page.", parameter="cursor")
     return found["kind"], int(found["number"])
+
+
+def _limit(request: Request) -> int:
+    limit = request.query_params.get("limit", str(_MOST_SETTLED))
+    if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= _MOST_SETTLED):
+        raise Problem(
+            400,
+            "parameter_invalid",
+            f"limit must be a whole number from 1 to {_MOST_SETTLED}.",
+            parameter="limit",
+        )
+    return int(limit)
 
 
 def _reference(request: Request) -> str:

@@ -2,10 +2,14 @@
 
 Its own process, `python -m tests.py.support.stripe_double`, so that the official SDK runs for
 real. It has what the adapter must cope with: idempotency with replays, mismatches and conflicts,
-429s, stored 500s, lost answers, declines with codes and advice, actions, bank money, and signed
-webhooks. What a payment method does, its id says:
+429s, stored 500s, lost answers, declines with codes and advice, actions, bank money, a balance, and
+signed webhooks, which it delivers itself once it is told where to. What a payment method does, its
+id says:
 `pm_ok`, `pm_decline_<code>`, `pm_advice_<advice>`, `pm_action`, `pm_processing`, `pm_charged` and
 `pm_lost` (no answer, the first time), `pm_slow`, `pm_limited` (429, the first time), `pm_500`.
+
+Beside Stripe's: `GET /_ledger`, its books; `PUT /_webhooks`, where events go; `PUT /_clock`, the
+instant at which things are created; `POST /_act/{intent}`, the customer passes 3-D Secure.
 """
 
 import asyncio
@@ -13,12 +17,14 @@ import contextlib
 import hashlib
 import hmac
 import itertools
+import json
 import select
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any, Self
 from urllib.parse import parse_qsl
 
@@ -51,6 +57,11 @@ class Double:
         self.charges: dict[str, dict[str, Any]] = {}
         self.refunds: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
+        self.balance: list[dict[str, Any]] = []
+        self.calls: list[str] = []
+        self.sdk = ""
+        self.now = int(time.time())
+        self.courier = Courier()
         self._kept: dict[str, tuple[str, int, dict[str, Any]]] = {}
         self._in_flight: set[str] = set()
         self._seen: set[str] = set()
@@ -59,6 +70,8 @@ class Double:
         """Answer one call, as its key and its payment method want it."""
         if request.headers.get("authorization") != f"Bearer {API_KEY}":
             return _answer(401, {"error": {"type": "invalid_request_error", "message": "key"}})
+        self.calls.append(f"{request.method} {request.url.path}")
+        self.sdk = request.headers.get("x-stripe-client-user-agent", "")
         body = (await request.body()).decode()
         form = dict(parse_qsl(body or request.url.query))
         key = request.headers.get("idempotency-key")
@@ -120,7 +133,7 @@ class Double:
             "status": "requires_payment_method",
             "latest_charge": None,
             "last_payment_error": None,
-            "created": int(time.time()),
+            "created": self.now,
         }
         self.intents[intent["id"]] = intent
         return self._confirmed(intent, form, key)
@@ -138,6 +151,7 @@ class Double:
         self, intent: dict[str, Any], form: dict[str, str], key: str | None
     ) -> dict[str, Any]:
         method = form["payment_method"]
+        intent["on_session"] = form.get("off_session") != "true"
         if "pm_500" in method:
             raise Refused(500, "api_error")
         if "pm_missing" in method:
@@ -152,6 +166,23 @@ class Double:
         status = "failed" if declined or advice else "succeeded"
         if "pm_processing" in method:
             status = "pending"
+        return self._charged(intent, key, status, declined=declined, advice=advice)
+
+    def act(self, intent_id: str) -> dict[str, Any]:
+        """The customer passes 3-D Secure in the browser: no request of ours causes the charge."""
+        intent = self.intents[intent_id]
+        assert intent["status"] == "requires_action"
+        return self._charged(intent, None, "succeeded")
+
+    def _charged(
+        self,
+        intent: dict[str, Any],
+        key: str | None,
+        status: str,
+        *,
+        declined: str = "",
+        advice: str = "",
+    ) -> dict[str, Any]:
         charge = {
             "id": _new("ch"),
             "object": "charge",
@@ -168,6 +199,8 @@ class Double:
             "key": key,
         }
         self.charges[charge["id"]] = charge
+        if status == "succeeded":
+            self._book("charge", charge, charge["amount"])
         intent["latest_charge"] = charge["id"]
         self._tell(f"charge.{status}", charge, key)
         if status == "failed":
@@ -225,6 +258,7 @@ class Double:
             "key": key,
         }
         self.refunds[refund["id"]] = refund
+        self._book("refund", refund, -amount)
         self._tell("refund.created", refund, key)
         return refund
 
@@ -240,20 +274,73 @@ class Double:
         del key
         return _list([r for r in self.refunds.values() if r["charge"] == form["charge"]])
 
+    def transactions(self, *, form: dict[str, str], key: str | None) -> dict[str, Any]:
+        """`GET /v1/balance_transactions?created[gte]=&created[lt]=`, newest first."""
+        del key
+        first, end = int(form["created[gte]"]), int(form["created[lt]"])
+        found = [t for t in reversed(self.balance) if first <= t["created"] < end]
+        if (after := form.get("starting_after")) is not None:
+            found = found[[t["id"] for t in found].index(after) + 1 :]
+        return _list(found, int(form.get("limit", 10)))
+
+    def _book(self, kind: str, source: dict[str, Any], amount: int) -> None:
+        """One entry of the balance, and the fee that Stripe books beside it."""
+        for name, about, value in ((kind, source, amount), ("stripe_fee", None, -30)):
+            self.balance.append(
+                {
+                    "id": _new("txn"),
+                    "object": "balance_transaction",
+                    "type": name,
+                    "amount": value,
+                    "currency": source["currency"],
+                    "created": self.now,
+                    "source": about,
+                }
+            )
+
     def _shown(self, intent: dict[str, Any]) -> dict[str, Any]:
         charge = self.charges.get(intent["latest_charge"] or "")
         return intent | {"latest_charge": charge}
 
     def _tell(self, event_type: str, thing: dict[str, Any], key: str | None) -> None:
-        self.events.append(
-            {
-                "id": _new("evt"),
-                "object": "event",
-                "type": event_type,
-                "data": {"object": thing},
-                "request": {"id": _new("req"), "idempotency_key": key},
-            }
-        )
+        event = {
+            "id": _new("evt"),
+            "object": "event",
+            "type": event_type,
+            "data": {"object": json.loads(json.dumps(thing))},
+            "request": {"id": _new("req"), "idempotency_key": key},
+        }
+        self.events.append(event)
+        self.courier.take(event)
+
+
+class Courier:
+    """Delivers events, each until it is acknowledged."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.delivered: list[str] = []
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Begin to deliver an event, where there is somebody to deliver it to."""
+        if self.url:
+            task = asyncio.create_task(self._deliver(event))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def _deliver(self, event: dict[str, Any]) -> None:
+        body = json.dumps(event).encode()
+        async with httpx.AsyncClient(trust_env=False) as client:
+            while True:
+                headers = {"Stripe-Signature": signature(body, SECRET, int(time.time()))}
+                with contextlib.suppress(httpx.HTTPError):
+                    answer = await client.post(self.url, content=body, headers=headers)
+                    if answer.is_success:
+                        self.delivered.append(event["id"])
+                        return
+                # As Stripe does, though sooner.
+                await asyncio.sleep(0.1)
 
 
 def signature(body: bytes, secret: str, at: int) -> str:
@@ -291,6 +378,22 @@ class StripeDouble:
         answer: dict[str, Any] = httpx.get(f"{self.url}/_ledger", trust_env=False).json()
         return answer
 
+    def tell(self, url: str) -> None:
+        """Have it deliver its events to this address from now on."""
+        self._control("PUT", "/_webhooks", url)
+
+    def set_clock(self, now: datetime) -> None:
+        """Set the instant at which things are created from now on."""
+        self._control("PUT", "/_clock", str(int(now.timestamp())))
+
+    def act(self, intent_id: str) -> None:
+        """Have the customer pass 3-D Secure."""
+        self._control("POST", f"/_act/{intent_id}", "")
+
+    def _control(self, method: str, path: str, text: str) -> None:
+        url = f"{self.url}{path}"
+        httpx.request(method, url, content=text, trust_env=False).raise_for_status()
+
 
 def _new(prefix: str) -> str:
     return f"{prefix}_{next(_ids):08d}"
@@ -304,8 +407,8 @@ def _error(kind: str, code: str | None) -> dict[str, Any]:
     return {"error": {"type": kind, "code": code, "message": "refused"}}
 
 
-def _list(things: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"object": "list", "data": things[:100], "has_more": len(things) > 100, "url": "/"}
+def _list(things: list[dict[str, Any]], limit: int = 100) -> dict[str, Any]:
+    return {"object": "list", "data": things[:limit], "has_more": len(things) > limit, "url": "/"}
 
 
 def _answer(
@@ -322,9 +425,20 @@ def _application(double: Double) -> Starlette:
         return Route(path, endpoint, methods=[method])
 
     async def ledger(_: Request) -> Response:
-        return JSONResponse(
-            {name: getattr(double, name) for name in ("intents", "charges", "refunds", "events")}
-        )
+        names = ("intents", "charges", "refunds", "events", "calls", "sdk")
+        books = {name: getattr(double, name) for name in names}
+        return JSONResponse(books | {"delivered": double.courier.delivered})
+
+    async def webhooks(request: Request) -> Response:
+        double.courier.url = (await request.body()).decode()
+        return Response()
+
+    async def clock(request: Request) -> Response:
+        double.now = int(await request.body())
+        return Response()
+
+    async def act(request: Request) -> Response:
+        return JSONResponse(double.act(request.path_params["intent"]))
 
     return Starlette(
         routes=[
@@ -336,7 +450,11 @@ def _application(double: Double) -> Starlette:
             at("/v1/refunds", "POST", double.refund),
             at("/v1/refunds", "GET", double.refunds_of),
             at("/v1/refunds/{refund}", "GET", double.refund_of),
+            at("/v1/balance_transactions", "GET", double.transactions),
             Route("/_ledger", ledger),
+            Route("/_webhooks", webhooks, methods=["PUT"]),
+            Route("/_clock", clock, methods=["PUT"]),
+            Route("/_act/{intent}", act, methods=["POST"]),
         ]
     )
 
