@@ -16,6 +16,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from billing_shell.books.database_book import read_database_book
+from billing_shell.books.files_book import read_files_book
 from billing_shell.books.gateway_book import read_gateway_book
 from billing_shell.books.topic_book import TopicUnreadableError, read_topic_book
 from billing_shell.demo_display import Display
@@ -23,6 +24,7 @@ from billing_shell.demo_processes import DemoError
 from billing_shell.demo_run import DemoRun, Surroundings
 from billing_shell.embedded import EmbeddedServers, temporary_data_dir
 from billing_shell.import_files import ImportFiles, ImportRows, read_files
+from billing_shell.reachable import require_servers
 from billing_shell.reconciliation import Course, reconcile
 from billing_shell.report import Report
 from billing_shell.report_text import render
@@ -39,7 +41,7 @@ class DemoOptions:
 
     Attributes:
         subscriptions: how many of the examples to take, from the first; None = all.
-        seed: of the gateway's latency and faults.
+        seed: of the gateway's latency and faults, and of the keys that they are drawn for.
         data_dir: where servers keep their data and everybody their logs; must not hold an earlier
             run. None = a temporary directory.
         workers: how many worker processes; the first one is killed.
@@ -72,7 +74,7 @@ def run_demo(options: DemoOptions) -> int:
 
     Raises:
         SettingsError: an address in the environment makes no sense.
-        ServerError: a server did not start.
+        ServerError: a server did not start, or one that the environment names does not answer.
         MigrationError: the schema was not applied.
         psycopg.Error: the database cannot be reached, or refused something.
     """
@@ -92,6 +94,7 @@ def _run(options: DemoOptions, settings: Settings, display: Display) -> Report:
     with ExitStack() as stack:
         directory = stack.enter_context(_directory(options, display))
         with display.step("servers"):
+            require_servers(settings)
             servers = stack.enter_context(
                 EmbeddedServers(
                     directory,
@@ -113,14 +116,15 @@ def _run(options: DemoOptions, settings: Settings, display: Display) -> Report:
         with DemoRun(surroundings, display) as run:
             course = run.tell(rows)
         with display.step("reading three books"):
-            return _reconciled(surroundings, course)
+            return _reconciled(surroundings, course, options.subscriptions)
 
 
-def _reconciled(surroundings: Surroundings, course: Course) -> Report:
+def _reconciled(surroundings: Surroundings, course: Course, subscriptions: int | None) -> Report:
     database = read_database_book(surroundings.database_url)
     gateway = read_gateway_book(surroundings.ledger)
     topic = read_topic_book(surroundings.kafka_bootstrap, surroundings.topic)
-    return reconcile(database, gateway, topic, course)
+    asked = read_files_book(examples_directory(), now=database.now, subscriptions=subscriptions)
+    return reconcile(database, gateway, topic, course, asked)
 
 
 @contextmanager

@@ -16,9 +16,11 @@ from billing_shell.books.database_book import UnpaidInvoice, read_unpaid
 from billing_shell.demo_display import Display
 from billing_shell.demo_processes import DemoError, DemoProcess, Fleet, Gateway, StandStill
 from billing_shell.demo_watch import Counts, Watch
+from billing_shell.housekeeping import Retention
 from billing_shell.import_files import ImportRows
 from billing_shell.importer import import_rows
 from billing_shell.migrate import migrate
+from billing_shell.queries import ENSURE_OUTBOX_PARTITIONS
 from billing_shell.reconciliation import Course, Kill
 from billing_shell.sabotage import BETWEEN, POINT_VARIABLE, Sabotage, break_database
 from billing_shell.starvation import Starvation
@@ -54,7 +56,9 @@ _SIGNAL_SECONDS = 90.0
 # have lapsed.
 _DOUBTS = (timedelta(seconds=30), timedelta(minutes=2), *[timedelta(minutes=15)] * 8)
 
+_HAS_SCHEMA = "SELECT to_regclass('billing.customer') IS NOT NULL"
 _IN_USE = "SELECT EXISTS (SELECT 1 FROM billing.customer)"
+_SET_PREFIX = "UPDATE billing.database_identity AS d SET key_prefix = %s WHERE d.is_test"
 _MARK = "SELECT billing_ops.mark_test_database()"
 _SET_CLOCK = "SELECT billing_ops.set_clock(%s)"
 _CREATE_ACCOUNT = """
@@ -105,7 +109,7 @@ class Surroundings:
         kafka_bootstrap: brokers.
         topic: a topic of this run's own.
         directory: for the gateway's ledger and everybody's logs.
-        seed: of the gateway.
+        seed: of the gateway, and of our keys there.
         workers: how many worker processes.
         sabotage: what to break, or None.
     """
@@ -203,6 +207,17 @@ class DemoRun:
         return self._course()
 
     def _migrate(self) -> None:
+        """Apply the schema; leave a database alone that somebody uses."""
+        with psycopg.connect(
+            self._around.database_url, application_name="billing demo"
+        ) as connection:
+            there = connection.execute(_HAS_SCHEMA).fetchone() == (True,)
+        if there:
+            with self._as("billing_readonly") as reader:
+                if reader.execute(_IN_USE).fetchone() != (False,):
+                    raise DemoError(
+                        "the database has customers; the demo sets clocks and needs one of its own"
+                    )
         with self._display.step("schema") as step:
             report = migrate(self._around.database_url)
             step.say(f"version {report.version}")
@@ -223,13 +238,16 @@ class DemoRun:
 
     def _prepare(self, subscriptions: int) -> None:
         """Make it a test database with a frozen clock and a gateway account."""
-        with self._as("billing_readonly") as reader:
-            if reader.execute(_IN_USE).fetchone() != (False,):
-                raise DemoError(
-                    "the database has customers; the demo sets clocks and needs one of its own"
-                )
         with self._as("billing_operator") as operator:
             operator.execute(_MARK)
+        # The gateway draws its answers by seed and key. A key begins with a prefix that tells all
+        # databases apart; the gateway of this run knows this one only.
+        with self._as("billing_owner") as owner:
+            owner.execute(_SET_PREFIX, (f"demo{self._around.seed % 10**12:012d}",))
+        # Before a worker makes them while another one renews: a batch that has to be repeated
+        # takes new ids, and thereby other keys.
+        with self._as("billing_worker") as worker:
+            worker.execute(ENSURE_OUTBOX_PARTITIONS, {"days": Retention().outbox_ahead})
         self._move_clock(TAKEN_OVER_AT)
         # A killed worker's claims lapse when the others are through, so that asking about them
         # does not compete with charging.

@@ -89,7 +89,7 @@ class MoneyAudit:
         self.findings.note(
             "key_charged_twice",
             "{n} idempotency keys moved money twice",
-            sorted({name for name, n in (references + keys).items() if references[name] > 1}),
+            sorted(name for name, n in (references | keys).items() if n > 1),
         )
         self.findings.note(
             "capture_without_charge",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from billing_shell.books.database_book import DatabaseBook, Event, UnpaidInvoice
+from billing_shell.books.files_book import BilledPeriod
 from billing_shell.books.gateway_book import Arrival, GatewayBook, most_in_a_second
 from billing_shell.books.topic_book import Appearance, TopicBook
 from billing_shell.busy_rate import BusyRate, ChargeCall, measure
@@ -78,10 +79,22 @@ class Course:
 
 
 def reconcile(
-    database: DatabaseBook, gateway: GatewayBook, topic: TopicBook, course: Course
+    database: DatabaseBook,
+    gateway: GatewayBook,
+    topic: TopicBook,
+    course: Course,
+    asked: frozenset[BilledPeriod],
 ) -> Report:
-    """Compare three books of one run."""
-    auditor = _Auditor(database, gateway, topic, course)
+    """Compare three books of one run, and the first with what the import files ask for.
+
+    Args:
+        database: the first book.
+        gateway: the second.
+        topic: the third.
+        course: what was done.
+        asked: the periods that had to be billed by the files.
+    """
+    auditor = _Auditor(database, gateway, topic, course, asked)
     exercised = auditor.exercised()
     return Report(
         renewals=auditor.renewals(),
@@ -104,6 +117,7 @@ class _Auditor:
     gateway: GatewayBook
     topic: TopicBook
     course: Course
+    asked: frozenset[BilledPeriod]
     findings: Findings = field(default_factory=Findings)
 
     def renewals(self) -> Mapping[str, int]:
@@ -145,8 +159,15 @@ class _Auditor:
             "renewals_left",
             f"{self.database.left_renewable} subscriptions are due and not renewed",
         )
+        billed = {BilledPeriod(*row) for row in self.database.billed}
+        self.findings.note(
+            "period_not_as_asked",
+            "{n} periods or their amounts are not those that follow from the import files",
+            sorted(billed ^ self.asked),
+        )
         return {
             "due": found.due,
+            "as_asked": len(billed & self.asked),
             "periods_opened": found.opened,
             "invoices": found.invoices,
             "missing": len(found.missing),

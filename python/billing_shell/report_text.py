@@ -39,6 +39,7 @@ def _renewals(report: Report) -> Iterable[str]:
         f"  {r['due']:,} periods were due, {r['periods_opened']:,} were opened,"
         f" {r['invoices']:,} invoices; {r['missing']:,} missing, {r['twice']:,} billed twice"
     )
+    yield f"  {r['as_asked']:,} with start, end and amount as they follow from the import files"
 
 
 def _money(report: Report) -> Iterable[str]:

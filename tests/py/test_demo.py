@@ -9,22 +9,30 @@ import subprocess
 import sys
 from typing import Any
 
+import psycopg
 import pytest
+
+from billing_shell.embedded import KafkaBroker, RedisServer
 
 _SECONDS = 500
 
 
-def demo(*options: str) -> tuple[int, dict[str, Any]]:
-    """Run `billing demo` on servers of its own; its exit code and its report."""
+def run(*options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run `billing demo`, with no variable of ours but those that are given."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BILLING_")}
-    ended = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-m", "billing_shell", "demo", "--json", *options],
-        env=environment,
+        env={**environment, **variables},
         capture_output=True,
         text=True,
         timeout=_SECONDS,
         check=False,
     )
+
+
+def demo(*options: str) -> tuple[int, dict[str, Any]]:
+    """Run it on servers of its own; its exit code and its report."""
+    ended = run(*options)
     assert ended.stdout, ended.stderr
     report: dict[str, Any] = json.loads(ended.stdout)
     return ended.returncode, report
@@ -32,12 +40,13 @@ def demo(*options: str) -> tuple[int, dict[str, Any]]:
 
 @pytest.mark.crash
 def test_a_healthy_run_agrees_in_three_books_and_leaves_nothing_out() -> None:
-    code, report = demo("--subscriptions", "300")
+    code, report = demo("--subscriptions", "300", "--workers", "2")
 
     assert (report["findings"], report["not_exercised"]) == ([], [])
     assert code == 0
     assert report["renewals"] == {
         "due": 300,
+        "as_asked": 300,
         "periods_opened": 300,
         "invoices": 300,
         "missing": 0,
@@ -50,6 +59,26 @@ def test_a_healthy_run_agrees_in_three_books_and_leaves_nothing_out() -> None:
     assert report["throttle"]["rate_judged"] is False
     assert report["dunning"]["past_due"] == report["dunning"]["retries_planned"]
     assert all(count > 0 for count in report["exercised"].values())
+
+
+def test_a_database_with_customers_is_left_alone(
+    database_url: str, redis_server: RedisServer, kafka_broker: KafkaBroker
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SELECT billing_api.create_customer('acme', 'USD')")
+    ended = run(
+        BILLING_DATABASE_URL=database_url,
+        BILLING_REDIS_URL=redis_server.url,
+        BILLING_KAFKA_BOOTSTRAP=kafka_broker.bootstrap,
+    )
+    assert ended.returncode == 1
+    assert "has customers" in ended.stderr
+    with psycopg.connect(database_url) as connection:
+        found = connection.execute(
+            "SELECT d.is_test, (SELECT count(*) FROM billing.gateway_account)"
+            " FROM billing.database_identity AS d"
+        ).fetchone()
+    assert found == (False, 0)
 
 
 @pytest.mark.crash

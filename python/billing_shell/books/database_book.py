@@ -102,6 +102,19 @@ _RENEWALS = """
             ORDER BY e.subscription_id
         )
 """
+# As the import files name things. What a void invoice billed is not billed.
+_BILLED = """
+    SELECT c.external_ref, r.external_ref, p.period_start, p.period_end, i.currency, i.total
+    FROM billing.subscription_period AS p
+    INNER JOIN billing.subscription AS s
+        ON s.customer_id = p.customer_id AND s.subscription_id = p.subscription_id
+    INNER JOIN billing.customer AS c ON c.customer_id = s.customer_id
+    INNER JOIN billing.resource AS r
+        ON r.customer_id = s.customer_id AND r.resource_id = s.resource_id
+    INNER JOIN billing.invoice AS i
+        ON i.customer_id = p.customer_id AND i.invoice_id = p.invoice_id AND i.status <> 'VOID'
+    WHERE p.prev_end IS NOT NULL
+"""
 # The chain once more, without trusting the foreign key that holds it.
 _CHAIN = """
     WITH chain AS (
@@ -333,6 +346,8 @@ class DatabaseBook:
     Attributes:
         now: business time.
         exponents: digits of the minor unit by currency.
+        billed: each period after the first, with customer and resource by their external names,
+            start, end, currency and amount.
         unpaid: open invoices with a declined attempt.
         cases: open cases by kind.
         statuses: subscriptions by status.
@@ -349,6 +364,7 @@ class DatabaseBook:
     now: datetime
     exponents: dict[str, int]
     renewals: Renewals
+    billed: tuple[tuple[str, str, datetime, datetime, str, int], ...]
     invoices: tuple[Invoice, ...]
     attempts: tuple[Attempt, ...]
     events: tuple[Event, ...]
@@ -422,6 +438,7 @@ def _read(connection: psycopg.Connection[Any]) -> DatabaseBook:
             not_advanced=tuple(not_advanced),
             parked=tuple(parked),
         ),
+        billed=tuple(connection.execute(_BILLED).fetchall()),
         invoices=invoice_rows,
         attempts=attempt_rows,
         events=event_rows,
