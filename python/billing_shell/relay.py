@@ -138,7 +138,7 @@ class Relay:
         try:
             while not stop.is_set():
                 try:
-                    busy = await self._publish_batch()
+                    busy = await self.publish_batch()
                 except (BrokerUnavailableError, psycopg.OperationalError) as error:
                     log.warning("relay_waits", error=str(error), seconds=backoff)
                     await _wait(stop, backoff)
@@ -148,11 +148,11 @@ class Relay:
                     if not busy:
                         await _wait(stop, _IDLE_SECONDS)
         finally:
-            await self._close()
+            await self.close()
             log.info("relay_stopped", published=self.published)
 
-    async def _publish_batch(self) -> bool:
-        """One round. False when there was nothing to publish.
+    async def publish_batch(self) -> bool:
+        """Publishes and confirms one batch. False when there was nothing to publish.
 
         Raises:
             BrokerUnavailableError: the broker failed, before or after part of the batch, which is
@@ -226,7 +226,8 @@ class Relay:
             )
         return self._connection
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
+        """Gives back the leases and disconnects."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._thread, self._publisher.close)
         self._thread.shutdown(wait=False)

@@ -53,6 +53,22 @@ _STATE: LiteralString = """
 """
 
 
+_OWED: LiteralString = """
+    SELECT i.invoice_id, i.amount_paid
+    FROM billing_api.invoice AS i
+    WHERE i.customer_id = %(customer)s AND i.status IN ('OPEN', 'FAILED')
+    ORDER BY i.invoice_id
+    LIMIT 1
+"""
+_PAID: LiteralString = """
+    SELECT i.invoice_id, i.amount_paid
+    FROM billing_api.invoice AS i
+    WHERE i.customer_id = %(customer)s AND i.amount_paid > 0
+    ORDER BY i.invoice_id DESC
+    LIMIT 1
+"""
+
+
 @dataclass(slots=True)
 class Customer:
     """One customer.
@@ -166,8 +182,11 @@ class Customers:
         rows = self._connection.execute(_STATE, {"customer": person.customer_id}).fetchall()
         state = rows[0] if rows else None
         if state is None or state["status"] not in _LIVE:
-            if person.chance.random() < 0.5:  # noqa: PLR2004 - half of them come back
-                self._sign_up(person)
+            (act_of_the_gone,) = person.chance.choices(
+                (self._sign_up, self._retry, self._ask_money_back, None), (5, 2, 1, 2)
+            )
+            if act_of_the_gone is not None:
+                act_of_the_gone(person)
             return
         acts: tuple[tuple[int, Callable[[Customer, Mapping[str, Any], datetime], None]], ...] = (
             (8, self._change),
@@ -180,6 +199,9 @@ class Customers:
             (2, self._be_given_credit),
             (1, self._renew_early),
             (1, self._stretch_trial),
+            (3, lambda person, _, __: self._retry(person)),
+            (2, lambda person, _, __: self._ask_money_back(person)),
+            (1, lambda person, _, __: self._be_billed_by_hand(person)),
         )
         (act,) = person.chance.choices([a for _, a in acts], [weight for weight, _ in acts])
         act(person, state, now)
@@ -231,7 +253,7 @@ class Customers:
             "cancel_subscription",
             "SELECT version FROM billing_api.cancel_subscription(%(id)s, false, %(unused)s)",
             id=state["subscription_id"],
-            unused=person.chance.choice(("NONE", "CREDIT")),
+            unused=person.chance.choice(("NONE", "CREDIT", "REFUND")),
         )
 
     def _cancel_at_period_end(self, _: Customer, state: Mapping[str, Any], __: datetime) -> None:
@@ -289,6 +311,38 @@ class Customers:
             "SELECT version FROM billing_api.extend_trial(%(id)s, %(end)s)",
             id=state["subscription_id"],
             end=(state["current_period_end"] or now) + timedelta(days=3),
+        )
+
+    def _retry(self, person: Customer) -> None:
+        for invoice in self._connection.execute(_OWED, {"customer": person.customer_id}).fetchall():
+            self._try(
+                "retry_invoice",
+                "SELECT invoice_id FROM billing_api.retry_invoice(%(id)s)",
+                id=invoice["invoice_id"],
+            )
+
+    def _ask_money_back(self, person: Customer) -> None:
+        for invoice in self._connection.execute(_PAID, {"customer": person.customer_id}).fetchall():
+            self._calls += 1
+            self._try(
+                "refund_invoice",
+                "SELECT refund_id FROM billing_api.refund_invoice(%(id)s, %(amount)s, %(key)s)",
+                id=invoice["invoice_id"],
+                amount=person.chance.choice((None, 1 + invoice["amount_paid"] // 3)),
+                key=f"refund {self._calls}",
+            )
+
+    def _be_billed_by_hand(self, person: Customer) -> None:
+        self._calls += 1
+        self._try(
+            "create_manual_invoice",
+            "SELECT invoice_id FROM billing_api.create_manual_invoice(%(customer)s, %(amount)s,"
+            " %(currency)s, 'set-up', %(policy)s, %(key)s)",
+            customer=person.customer_id,
+            amount=person.chance.randrange(MINIMUM, 20_000),
+            currency=person.currency,
+            policy=person.chance.choice(_POLICIES),
+            key=f"by hand {self._calls}",
         )
 
     def _grant(self, person: Customer) -> None:

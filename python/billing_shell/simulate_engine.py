@@ -1,8 +1,9 @@
 """The worker of a simulation: the steps of the real one, in this process, one after the other.
 
 Renewer, settler, sweeps, adapter and every statement are those of the worker. What a simulation
-does without is what makes two runs differ: the queue's cadence, and the throttle's slots. It dies
-and freezes on the way, as chance has it.
+does without is what makes two runs differ: the queue's cadence, and the throttle's slots. It dies,
+is restarted under another name and freezes on the way, as chance has it, and the gateway dies under
+it.
 """
 
 import asyncio
@@ -18,7 +19,8 @@ from typing import LiteralString, Self
 from billing_shell import queries
 from billing_shell.clocks import ClockGuard
 from billing_shell.database import Database
-from billing_shell.gateway import ChargeRequest, ChargeResult
+from billing_shell.gateway import ChargeRequest, ChargeResult, RefundRequest, RefundResult
+from billing_shell.refunder import RefundSettlement
 from billing_shell.renewer import Renewer
 from billing_shell.settler import Settler
 from billing_shell.simulated_gateway import SimulatedGateway
@@ -44,6 +46,7 @@ class Work(Enum):
     COLLECT = 2
     LOOK_UP = 3
     PROCESS = 4
+    REFUND = 5
 
 
 class NeverQuietError(Exception):
@@ -59,6 +62,8 @@ class Engine:
         gateway_url: str,
         *,
         due: Callable[[], frozenset[Work]],
+        answered: Callable[[], bool],
+        kill_gateway: Callable[[], None],
         seed: int,
         faults: float,
     ) -> None:
@@ -68,12 +73,17 @@ class Engine:
             database_url: a migrated test database.
             gateway_url: the simulated gateway.
             due: tells what looks due, so that not everything has to be tried.
+            answered: told when answers are in hand and not recorded yet; True if the inbox holds
+                what overtook them.
+            kill_gateway: ends the gateway while calls are made; it stays down until this work ends.
             seed: makes its deaths.
-            faults: share of batches that it does not survive.
+            faults: share of batches that it does not survive; the gateway dies in a fourth as many.
         """
         self.worker = "worker 1"
         self.counts: Counter[str] = Counter()
         self._due = due
+        self._answered = answered
+        self._kill_gateway = kill_gateway
         self._seed = seed
         self._faults = faults
         self._rounds = 0
@@ -121,6 +131,7 @@ class Engine:
             done = await self._renew() if Work.RENEW in due else 0
             done += await self._collect() if Work.COLLECT in due else 0
             done += await self._look_up() if Work.LOOK_UP in due else 0
+            done += await self._refund() if Work.REFUND in due else 0
             if Work.PROCESS in due:
                 done += await sweep(self._database, queries.PROCESS_WEBHOOKS, self._stop)
             if everything:
@@ -162,7 +173,11 @@ class Engine:
                 self._die("deaths_before_sending")
                 break
             # One at a time: which of two charges comes first must not be the scheduler's choice.
-            results = [await self._gateway.charge(r, timeout=_ANSWER_SECONDS) for r in requests]
+            results = []
+            for request in requests:
+                results.append(await self._gateway.charge(request, timeout=_ANSWER_SECONDS))
+                if self._faults <= fate < 1.25 * self._faults:
+                    self._kill_gateway()
             if fate < 2 * self._faults / 3:
                 self._die("deaths_after_sending")
                 break
@@ -170,7 +185,11 @@ class Engine:
                 self._frozen += results
                 self._die("freezes")
                 break
+            if self._answered():
+                await sweep(self._database, queries.PROCESS_WEBHOOKS, self._stop)
             await self._settle(results)
+            if len(requests) < _BATCH:
+                break
         return done
 
     async def _look_up(self) -> int:
@@ -185,13 +204,53 @@ class Engine:
                 for r in requests
             ]
             await self._settle(results)
+            if len(requests) < _BATCH:
+                break
         self.counts["look_ups"] += done
         return done
+
+    async def _refund(self) -> int:
+        asked = await self._claim_refunds(queries.REFUNDS_TO_LOOK_UP)
+        await self._settle_refunds(
+            [
+                await self._gateway.look_up_refund(
+                    replace(r, gateway_refund_id=None), timeout=_ANSWER_SECONDS
+                )
+                for r in asked
+            ]
+        )
+        self.counts["look_ups_of_refunds"] += len(asked)
+        due = await self._claim_refunds(queries.START_REFUNDS)
+        if not due:
+            return len(asked)
+        self._rounds += 1
+        chance = Random(f"{self._seed}/worker/{self._rounds}")  # noqa: S311 - to be repeated
+        fate = chance.random()
+        if fate < self._faults / 2:
+            self._die("deaths_before_sending")
+        else:
+            sent = [await self._gateway.refund(r, timeout=_ANSWER_SECONDS) for r in due]
+            if fate < self._faults:
+                self._die("deaths_after_sending")
+            else:
+                await self._settle_refunds(sent)
+        return len(asked) + len(due)
 
     async def _claim(self, query: LiteralString) -> list[ChargeRequest]:
         return await self._database.rows(
             query, {"account": ACCOUNT, "limit": _BATCH, "worker": self.worker}, ChargeRequest
         )
+
+    async def _claim_refunds(self, query: LiteralString) -> list[RefundRequest]:
+        return await self._database.rows(
+            query, {"account": ACCOUNT, "limit": _BATCH, "worker": self.worker}, RefundRequest
+        )
+
+    async def _settle_refunds(self, results: Sequence[RefundResult]) -> None:
+        if results:
+            await self._database.rows(
+                queries.SETTLE_REFUNDS, {"results": list(results)}, RefundSettlement
+            )
 
     async def _settle(self, results: Sequence[ChargeResult]) -> None:
         for result in sorted(results, key=lambda r: (r.customer_id, r.attempt_id, r.claim_epoch)):

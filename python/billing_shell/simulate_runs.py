@@ -22,12 +22,14 @@ _TEMPLATE = "billing_simulate"
 class Grounds:
     """A server on which databases are made, used up and dropped."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, bootstrap: str | None = None) -> None:
         """Nothing is made yet.
 
         Args:
             url: any database of the server, as a superuser.
+            bootstrap: brokers; None has each simulation start one of its own.
         """
+        self.bootstrap = bootstrap
         self._url = url
 
     @contextmanager
@@ -51,16 +53,18 @@ class Grounds:
 
 
 @contextmanager
-def grounds(url: str | None) -> Iterator[Grounds]:
-    """Take the server that is named, or start one of our own for as long as this lasts."""
+def grounds(url: str | None, bootstrap: str | None) -> Iterator[Grounds]:
+    """Take the servers that are named, or start our own for as long as this lasts."""
     if url is not None:
-        yield Grounds(url)
+        yield Grounds(url, bootstrap)
         return
     with (
         temporary_data_dir() as directory,
-        PostgresServer(directory / "postgres", durable=False) as server,
+        PostgresServer(
+            directory / "postgres", durable=False, settings={"synchronous_commit": "off"}
+        ) as server,
     ):
-        yield Grounds(server.url)
+        yield Grounds(server.url, bootstrap)
 
 
 def simulate_seeds(
@@ -84,7 +88,13 @@ def simulate_seeds(
                 where.database(f"{_TEMPLATE}_{seed}", _TEMPLATE) as database_url,
                 temporary_data_dir() as directory,
             ):
-                yield simulate(database_url, Path(directory), replace(options, seed=seed), progress)
+                yield simulate(
+                    database_url,
+                    Path(directory),
+                    replace(options, seed=seed),
+                    progress,
+                    bootstrap=where.bootstrap,
+                )
 
 
 def sum_up(reports: Sequence[SimulationReport]) -> dict[str, Any]:

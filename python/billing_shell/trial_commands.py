@@ -107,7 +107,7 @@ def simulate(
     reports = []
     with (
         reported(as_json=as_json),
-        grounds(settings.database_url) as where,
+        grounds(settings.database_url, settings.kafka_bootstrap) as where,
         progress_bar("simulating", shown=not as_json) as advance,
     ):
         for report in simulate_seeds(where, options, range(seed, seed + runs), advance):

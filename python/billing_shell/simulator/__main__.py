@@ -45,6 +45,10 @@ def main(  # noqa: PLR0913  one parameter per option of the command
     commit_window: Annotated[
         float, typer.Option(help="Seconds for which writes share a commit.")
     ] = 0.002,
+    hold_webhooks: Annotated[
+        bool, typer.Option(help="Write events down for others to deliver, and deliver none.")
+    ] = False,
+    sync: Annotated[bool, typer.Option(help="Have each commit reach the disk.")] = True,
 ) -> None:
     """Run a payment gateway that keeps its own books, answers late, and sometimes not at all."""
     try:
@@ -64,6 +68,8 @@ def main(  # noqa: PLR0913  one parameter per option of the command
             webhook_secret=webhook_secret,
             webhook_retry=webhook_retry,
             commit_window=commit_window,
+            hold_webhooks=hold_webhooks,
+            sync=sync,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error

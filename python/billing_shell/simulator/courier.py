@@ -11,6 +11,7 @@ import structlog
 from billing_shell.simulator.clocks import ArrivalClock
 from billing_shell.simulator.controls import Controls, WebhookTarget
 from billing_shell.simulator.ledger import Ledger, LedgerError, Row
+from billing_shell.simulator.options import Options
 from billing_shell.webhook_signature import sign
 
 _AT_ONCE = 16
@@ -25,12 +26,13 @@ class Courier:
     """Sends what is due, a few at a time, and keeps in the ledger how it went."""
 
     def __init__(
-        self, ledger: Ledger, controls: Controls, arrival_clock: ArrivalClock, retry: float
+        self, ledger: Ledger, controls: Controls, arrival_clock: ArrivalClock, options: Options
     ) -> None:
         self._ledger = ledger
         self._controls = controls
         self._clock = arrival_clock
-        self._retry = retry
+        self._retry = options.webhook_retry
+        self._holds = options.hold_webhooks
         self._client = httpx.AsyncClient(
             timeout=_ANSWER_WITHIN_SECONDS,
             trust_env=False,
@@ -52,7 +54,7 @@ class Courier:
 
     def schedule(self, delivery_no: int, delay: float) -> None:
         """Have a delivery made in `delay` seconds, in the background; once, if it waits already."""
-        if delivery_no in self._waiting:
+        if self._holds or delivery_no in self._waiting:
             return
         self._waiting.add(delivery_no)
         heapq.heappush(self._due, (asyncio.get_running_loop().time() + delay, delivery_no))
@@ -79,7 +81,7 @@ class Courier:
 
     async def deliver(self, delivery_no: int) -> None:
         """Make one attempt now; where it fails, the next one is scheduled."""
-        target = self._controls.webhooks
+        target = None if self._holds else self._controls.webhooks
         row = self._ledger.row(
             "SELECT d.attempts, e.* FROM webhook_deliveries AS d"
             " INNER JOIN webhook_events AS e ON d.event_no = e.event_no WHERE d.delivery_no = ?",

@@ -66,9 +66,10 @@ class _Write(Generic[T]):
 class Ledger:
     """One open ledger file. Created, used and closed on one event loop."""
 
-    def __init__(self, path: Path, commit_window: float) -> None:
+    def __init__(self, path: Path, commit_window: float, *, sync: bool = True) -> None:
         self._path = path
         self._commit_window = commit_window
+        self._sync = sync
         self._queue: SimpleQueue[_Write[Any] | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._lock = _lock(path)
@@ -141,7 +142,7 @@ class Ledger:
         )
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'OFF'}")
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
 

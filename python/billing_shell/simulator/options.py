@@ -55,6 +55,10 @@ class Options:
         webhook_secret: what signs them; goes with `webhook_url`.
         webhook_retry: seconds until the first repetition of a failed delivery, then doubled.
         commit_window: seconds for which writes are gathered into one commit.
+        hold_webhooks: write down what there is to tell and deliver nothing: whoever started the
+            gateway takes it from the ledger.
+        sync: have each commit reach the disk; without, the ledger outlives the process, but not a
+            crash of the machine.
     """
 
     ledger: Path
@@ -72,6 +76,8 @@ class Options:
     webhook_secret: str | None = None
     webhook_retry: float = 1.0
     commit_window: float = 0.002
+    hold_webhooks: bool = False
+    sync: bool = True
 
     def __post_init__(self) -> None:
         """Refuse figures that make no sense; raises ValueError."""

@@ -49,7 +49,7 @@ def serve(options: Options) -> None:
 
 
 async def _serve(options: Options) -> None:
-    async with Ledger(options.ledger, options.commit_window) as ledger:
+    async with Ledger(options.ledger, options.commit_window, sync=options.sync) as ledger:
         with listen(options.host, options.port, _BACKLOG) as listener:
             async with _application(ledger, options) as application:
                 config = uvicorn.Config(
@@ -105,7 +105,7 @@ async def _application(ledger: Ledger, options: Options) -> AsyncIterator[Starle
     arrival_clock = ArrivalClock()
     run_no = await _begin_run(ledger, arrival_clock, options)
     controls = await Controls.load(ledger, options)
-    courier = Courier(ledger, controls, arrival_clock, options.webhook_retry)
+    courier = Courier(ledger, controls, arrival_clock, options)
     lifecycle = Lifecycle(ledger, controls, arrival_clock, courier)
     arrivals = Arrivals(ledger, arrival_clock, options, run_no)
     layer = IdempotencyLayer(ledger, controls, arrivals, arrival_clock, courier, options)
