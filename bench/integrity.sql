@@ -47,8 +47,8 @@ SELECT
     3000, 3000, m.starts AT TIME ZONE 'UTC', m.ends AT TIME ZONE 'UTC', true, true, 'BACKLOG', 1, 1,
     3 * m.k - 2, m.starts AT TIME ZONE 'UTC', m.starts AT TIME ZONE 'UTC'
 FROM public.month AS m;
-INSERT INTO billing.invoice_line (customer_id, invoice_id, line_no, kind, description, amount)
-SELECT 64 * m.s, m.id, 1, 'PERIOD', 'Basic', 3000 FROM public.month AS m;
+INSERT INTO billing.invoice_line (customer_id, invoice_id, line_no, kind, description, amount, unit_amount, quantity)
+SELECT 64 * m.s, m.id, 1, 'PERIOD', 'Basic', 3000, 3000, 1 FROM public.month AS m;
 INSERT INTO billing.payment_attempt (
     customer_id, attempt_id, invoice_id, attempt_no, status, amount, currency, idempotency_key,
     gateway_account_id, payment_method_id, payment_method_token, description, gateway_payment_id,

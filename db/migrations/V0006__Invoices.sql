@@ -229,6 +229,7 @@ CREATE TABLE billing.invoice_line (
     seconds_total bigint,
     period_start timestamptz,
     period_end timestamptz,
+    carried_from_invoice_id bigint,
     CONSTRAINT invoice_line_pkey PRIMARY KEY (customer_id, invoice_id, line_no),
     CONSTRAINT line_belongs_to_an_invoice FOREIGN KEY (customer_id, invoice_id)
     REFERENCES billing.invoice (customer_id, invoice_id),
@@ -238,7 +239,8 @@ CREATE TABLE billing.invoice_line (
         AND (seconds_total IS NULL OR seconds_billed BETWEEN 0 AND seconds_total)
         AND (kind <> 'PRORATION' OR seconds_total IS NOT NULL)
     ),
-    CONSTRAINT only_a_credit_is_limited CHECK (at_most IS NULL OR amount = -at_most)
+    CONSTRAINT only_a_credit_is_limited CHECK (at_most IS NULL OR amount = -at_most),
+    CONSTRAINT carried_line_says_from_where CHECK ((kind = 'CARRIED') = (carried_from_invoice_id IS NOT NULL))
 );
 CREATE INDEX invoice_line_by_base ON billing.invoice_line (customer_id, base_invoice_id) WHERE base_invoice_id IS NOT NULL;
 
@@ -262,6 +264,8 @@ COMMENT ON COLUMN billing.invoice_line.seconds_billed IS 'Numerator of the prora
 COMMENT ON COLUMN billing.invoice_line.seconds_total IS 'Denominator: length of the full period as priced, in seconds.';
 COMMENT ON COLUMN billing.invoice_line.period_start IS 'Start of the time paid for.';
 COMMENT ON COLUMN billing.invoice_line.period_end IS 'End of the time paid for, exclusive.';
+COMMENT ON COLUMN billing.invoice_line.carried_from_invoice_id IS
+'Of a line that is CARRIED: the invoice on which the amount was below the minimum of the gateway.';
 
 CREATE TRIGGER invoice_line_is_append_only BEFORE UPDATE OR DELETE ON billing.invoice_line
 FOR EACH ROW EXECUTE FUNCTION billing.refuse_change();
@@ -355,13 +359,15 @@ CREATE TABLE billing.pending_line (
     created_at timestamptz NOT NULL,
     billed_on_invoice_id bigint,
     dropped_at timestamptz,
+    carried_from_invoice_id bigint,
     CONSTRAINT pending_line_pkey PRIMARY KEY (customer_id, pending_line_id),
     CONSTRAINT pending_line_is_of_a_subscription_of_its_customer FOREIGN KEY (customer_id, subscription_id)
     REFERENCES billing.subscription (customer_id, subscription_id),
     CONSTRAINT pending_line_is_about_a_period_of_its_customer FOREIGN KEY (customer_id, base_invoice_id)
     REFERENCES billing.invoice (customer_id, invoice_id),
     CONSTRAINT pending_line_kind_is_known CHECK (kind IN ('PRORATION', 'CARRIED')),
-    CONSTRAINT pending_line_goes_one_way CHECK (billed_on_invoice_id IS NULL OR dropped_at IS NULL)
+    CONSTRAINT pending_line_goes_one_way CHECK (billed_on_invoice_id IS NULL OR dropped_at IS NULL),
+    CONSTRAINT carried_pending_line_says_from_where CHECK ((kind = 'CARRIED') = (carried_from_invoice_id IS NOT NULL))
 );
 CREATE INDEX pending_line_waiting ON billing.pending_line (customer_id, subscription_id)
 WHERE billed_on_invoice_id IS NULL AND dropped_at IS NULL;
@@ -389,3 +395,4 @@ COMMENT ON COLUMN billing.pending_line.period_end IS 'End of the time paid for, 
 COMMENT ON COLUMN billing.pending_line.created_at IS 'Business time at which it arose.';
 COMMENT ON COLUMN billing.pending_line.billed_on_invoice_id IS 'Invoice that took it up; NULL while it waits.';
 COMMENT ON COLUMN billing.pending_line.dropped_at IS 'When it was dropped because the subscription ended, or because nobody was served in the period that it is of; NULL = not.';
+COMMENT ON COLUMN billing.pending_line.carried_from_invoice_id IS 'As on an invoice line.';

@@ -423,7 +423,8 @@ CREATE TYPE billing.priced_line AS (
     seconds_billed bigint,
     seconds_total bigint,
     period_start timestamptz,
-    period_end timestamptz
+    period_end timestamptz,
+    carried_from_invoice_id bigint
 );
 COMMENT ON TYPE billing.priced_line IS 'A line before it stands on an invoice, with what its amount was computed from.';
 

@@ -11,7 +11,7 @@ AS $function$
     SELECT
         row_number() OVER (ORDER BY l.place)::integer,
         l.kind, l.description, l.amount, l.at_most, l.base_invoice_id, l.price_id, l.unit_amount, l.quantity,
-        l.seconds_billed, l.seconds_total, p_change.effective_at, l.period_end
+        l.seconds_billed, l.seconds_total, p_change.effective_at, l.period_end, NULL::bigint
     FROM (
         SELECT
             1 AS place, 'PRORATION' AS kind, format('Unused time of %s', p_change.from_plan_code) AS description,

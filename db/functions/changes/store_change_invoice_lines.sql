@@ -16,7 +16,7 @@ DECLARE
 BEGIN
     INSERT INTO billing.invoice_line (
         customer_id, invoice_id, line_no, kind, description, amount, at_most, base_invoice_id, price_id, unit_amount,
-        quantity, seconds_billed, seconds_total, period_start, period_end
+        quantity, seconds_billed, seconds_total, period_start, period_end, carried_from_invoice_id
     )
     SELECT p_invoice.customer_id, p_invoice.invoice_id, l.*
     FROM unnest(p_lines) AS l

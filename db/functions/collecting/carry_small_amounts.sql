@@ -25,11 +25,11 @@ BEGIN
     WHERE t.way = 'CARRY';
 
     INSERT INTO billing.pending_line (
-        customer_id, subscription_id, kind, description, amount, base_invoice_id, created_at
+        customer_id, subscription_id, kind, description, amount, base_invoice_id, carried_from_invoice_id, created_at
     )
     SELECT
         i.customer_id, i.subscription_id, 'CARRIED', format('Carried from invoice %s', i.invoice_id), i.amount_due,
-        coalesce(i.base_invoice_id, i.invoice_id), p_as_of
+        coalesce(i.base_invoice_id, i.invoice_id), i.invoice_id, p_as_of
     FROM unnest(v_judgements) AS j
     INNER JOIN billing.invoice AS i ON i.customer_id = j.customer_id AND i.invoice_id = j.invoice_id
     ORDER BY i.customer_id, i.invoice_id;

@@ -18,7 +18,7 @@ BEGIN
         'line_amounts', 'BROKEN', l.customer_id, format('invoice %s, line %s', l.invoice_id, l.line_no),
         format('amount %s, computed again %s', l.amount, billing.recomputed_amount(l))
     FROM billing.invoice_line AS l
-    WHERE l.amount <> billing.recomputed_amount(l) AND (p_customers IS NULL OR l.customer_id = ANY (p_customers));
+    WHERE l.amount IS DISTINCT FROM billing.recomputed_amount(l) AND (p_customers IS NULL OR l.customer_id = ANY (p_customers));
 END;
 $function$;
 

@@ -31,7 +31,8 @@ BEGIN
         l.line_no, l.description, l.amount,
         CASE
             WHEN l.kind = 'CREDIT' THEN '-(sum of the other lines)'
-            WHEN l.unit_amount IS NULL THEN 'as it is'
+            WHEN l.kind = 'CARRIED' THEN format('carried by invoice %s', l.carried_from_invoice_id)
+            WHEN l.kind = 'MANUAL' THEN 'as it was given'
             WHEN l.seconds_total IS NULL THEN format('%s x %s', l.unit_amount, l.quantity)
             ELSE format(
                 CASE WHEN l.amount >= 0 THEN '%s' WHEN l.at_most IS NULL THEN '-%s' ELSE '-least(%s, %s paid for the period)' END,

@@ -11,7 +11,12 @@ RETURN CASE
         FROM billing.invoice_line AS l
         WHERE l.customer_id = p_line.customer_id AND l.invoice_id = p_line.invoice_id AND l.kind <> 'CREDIT'
     )
-    WHEN p_line.unit_amount IS NULL THEN p_line.amount
+    WHEN p_line.kind = 'CARRIED' THEN (
+        SELECT i.carried
+        FROM billing.invoice AS i
+        WHERE i.customer_id = p_line.customer_id AND i.invoice_id = p_line.carried_from_invoice_id
+    )
+    WHEN p_line.kind = 'MANUAL' THEN p_line.amount
     WHEN p_line.seconds_total IS NULL THEN p_line.unit_amount::numeric * p_line.quantity
     ELSE sign(p_line.amount) * least(
         billing.prorated_amount(p_line.unit_amount, p_line.quantity, p_line.seconds_billed, p_line.seconds_total),

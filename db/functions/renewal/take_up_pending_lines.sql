@@ -23,13 +23,13 @@ BEGIN
     )
     INSERT INTO billing.invoice_line (
         customer_id, invoice_id, line_no, kind, description, amount, at_most, base_invoice_id, price_id, unit_amount,
-        quantity, seconds_billed, seconds_total, period_start, period_end
+        quantity, seconds_billed, seconds_total, period_start, period_end, carried_from_invoice_id
     )
     SELECT
         t.customer_id, t.billed_on_invoice_id,
         1 + row_number() OVER (PARTITION BY t.customer_id, t.billed_on_invoice_id ORDER BY t.pending_line_id),
         t.kind, t.description, t.amount, t.at_most, t.base_invoice_id, t.price_id, t.unit_amount, t.quantity,
-        t.seconds_billed, t.seconds_total, t.period_start, t.period_end
+        t.seconds_billed, t.seconds_total, t.period_start, t.period_end, t.carried_from_invoice_id
     FROM taken AS t;
 
     INSERT INTO billing.invoice_line (customer_id, invoice_id, line_no, kind, description, amount)

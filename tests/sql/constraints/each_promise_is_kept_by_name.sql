@@ -26,8 +26,11 @@ SELECT
     '2027-05-01Z',
     '2027-05-01Z'
 FROM billing.subscription AS s;
-INSERT INTO billing.pending_line (customer_id, subscription_id, kind, description, amount, base_invoice_id, created_at)
-SELECT i.customer_id, i.subscription_id, 'CARRIED', 'x', 10, i.invoice_id, '2027-05-01Z' FROM billing.invoice AS i WHERE i.kind = 'INITIAL';
+INSERT INTO billing.pending_line (
+    customer_id, subscription_id, kind, description, amount, base_invoice_id, carried_from_invoice_id, created_at
+)
+SELECT i.customer_id, i.subscription_id, 'CARRIED', 'x', 10, i.invoice_id, i.invoice_id AS carried_from, '2027-05-01Z'
+FROM billing.invoice AS i WHERE i.kind = 'INITIAL';
 INSERT INTO billing.refund (
     customer_id, invoice_id, attempt_id, refund_no, purpose, amount, currency, idempotency_key, gateway_account_id, gateway_payment_id,
     gateway_refund_id, requested_by, requested_at
@@ -267,6 +270,7 @@ INSERT INTO broken VALUES
 ('invoice_line', 'proration_says_how_it_was_computed', '{"kind": "PRORATION"}'),
 ('invoice_line', 'proration_says_how_it_was_computed', '{"seconds_billed": 11, "seconds_total": 10}'),
 ('invoice_line', 'only_a_credit_is_limited', '{"at_most": 1}'),
+('invoice_line', 'carried_line_says_from_where', '{"carried_from_invoice_id": 64}'),
 ('credit_balance', 'credit_belongs_to_a_customer', '{"customer_id": 1}'),
 ('credit_balance', 'credit_is_in_a_known_currency', '{"currency": "XXX"}'),
 ('credit_balance', 'credit_is_never_overdrawn', '{"balance": -1}'),
@@ -347,7 +351,8 @@ INSERT INTO broken VALUES
 ('subscription_change', 'only_one_change_waits_for_payment', '{"status": "PENDING", "ended_at": null}'),
 ('pending_line', 'pending_line_is_of_a_subscription_of_its_customer', '{"subscription_id": 1}'),
 ('pending_line', 'pending_line_is_about_a_period_of_its_customer', '{"base_invoice_id": 1}'),
-('pending_line', 'pending_line_kind_is_known', '{"kind": "GIFT"}'),
+('pending_line', 'carried_pending_line_says_from_where', '{"carried_from_invoice_id": null}'),
+('pending_line', 'pending_line_kind_is_known', '{"kind": "GIFT", "carried_from_invoice_id": null}'),
 ('pending_line', 'pending_line_goes_one_way', '{"billed_on_invoice_id": 1, "dropped_at": "2027-06-01T00:00:00Z"}');
 -- A fingerprint and a change that there are none of yet.
 INSERT INTO broken
