@@ -34,7 +34,7 @@ BEGIN
         RAISE EXCEPTION USING
             ERRCODE = 'SB105',
             MESSAGE = format('%s looks like a card number', p_name),
-            HINT = 'Card numbers are never stored. Send a token of the gateway.';
+            HINT = 'Card numbers are never stored. Send a token of the gateway; where it is a number of your own, put a letter directly before its digits.';
     END IF;
     RETURN p_value;
 END;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(13);
+SELECT plan(15);
 SELECT billing_test.clock('2027-01-31Z');
 
 SELECT is(
@@ -35,6 +35,14 @@ SELECT throws_ok(
     $$SELECT billing.store_response(64, 'op', 'never claimed', '{}')$$, 'SB901', NULL, 'an answer needs a claimed key'
 );
 SELECT throws_ok(
+    $$SELECT billing.claim_idempotency_key(64, 'op', '4242424242424242', '{}', false, '2027-01-31Z')$$, 'SB105', NULL,
+    'a key that might be a card number is refused'
+);
+SELECT is(
+    billing.claim_idempotency_key(64, 'op', 'k4242424242424242', '{}', false, '2027-01-31Z'), NULL,
+    'with a letter before it, as the error advises, it is a key'
+);
+SELECT throws_ok(
     $$SELECT billing.claim_idempotency_key(64, 'op', repeat('k', 256), '{}', false, '2027-01-31Z')$$, 'SB101', NULL,
     'a key of 256 characters is refused'
 );
@@ -47,7 +55,7 @@ SELECT is(
     'SQL is a key like any other'
 );
 SELECT is(
-    (SELECT count(*) FROM billing.idempotency_key WHERE created_at = '2027-01-31Z' AND NOT keep_for_ever), 4::bigint,
+    (SELECT count(*) FROM billing.idempotency_key WHERE created_at = '2027-01-31Z' AND NOT keep_for_ever), 5::bigint,
     'each key stores the business time of its first call'
 );
 
