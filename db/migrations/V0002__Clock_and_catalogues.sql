@@ -11,7 +11,9 @@ CREATE TABLE billing.error_code (
     CONSTRAINT sqlstate_is_in_class_sb CHECK (sqlstate ~ '^SB[12349][0-9]{2}$'),
     CONSTRAINT http_status_follows_the_class CHECK (
         http_status = CASE substr(sqlstate, 3, 1)
-            WHEN '1' THEN 422 WHEN '2' THEN 404 WHEN '3' THEN 409 WHEN '4' THEN 503 ELSE 500
+            WHEN '1' THEN 422 WHEN '2' THEN 404 WHEN '4' THEN 503 WHEN '9' THEN 500
+            -- The one version that a caller over HTTP can expect stands in If-Match, whose refusal has a status of its own.
+            ELSE CASE sqlstate WHEN 'SB304' THEN 412 ELSE 409 END
         END
     )
 );
@@ -45,7 +47,7 @@ INSERT INTO billing.error_code (sqlstate, name, http_status, meaning) VALUES
 ('SB301', 'already_subscribed', 409, 'The resource has a live subscription; its id stands in DETAIL.'),
 ('SB302', 'already_ended', 409, 'The subscription is CANCELED or EXPIRED. Both are final.'),
 ('SB303', 'transition_not_allowed', 409, 'The subscription is in a status that does not allow this operation.'),
-('SB304', 'version_mismatch', 409, 'p_expected_version is not the current version, which stands in DETAIL. Read again and decide.'),
+('SB304', 'version_mismatch', 412, 'p_expected_version is not the current version, which stands in DETAIL. Read again and decide.'),
 ('SB305', 'idempotency_conflict', 409, 'The idempotency key was used with other arguments.'),
 ('SB306', 'payment_in_progress', 409, 'A charge for this invoice is in flight. Wait for its outcome.'),
 ('SB307', 'invoice_not_open', 409, 'The invoice is not OPEN.'),

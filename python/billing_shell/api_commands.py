@@ -2,6 +2,8 @@
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, LiteralString
 
@@ -66,8 +68,24 @@ def create_key(database_url: str, name: str, scopes: list[Scope], customer_id: i
     Raises:
         DatabaseError: refused.
     """
+    return _create(database_url, name, scopes, customer_id)[0]
+
+
+@contextmanager
+def temporary_key(database_url: str, name: str, scopes: list[Scope]) -> Iterator[str]:
+    """Lets a key in for as long as the context lasts; arguments and errors as of `create_key`."""
+    key, key_id = _create(database_url, name, scopes, None)
+    try:
+        yield key
+    finally:
+        _as_operator(database_url, _REVOKE, {"api_key_id": key_id})
+
+
+def _create(
+    database_url: str, name: str, scopes: list[Scope], customer_id: int | None
+) -> tuple[str, int]:
     key = new_key()
-    _as_operator(
+    (made,) = _as_operator(
         database_url,
         _CREATE,
         {
@@ -78,7 +96,7 @@ def create_key(database_url: str, name: str, scopes: list[Scope], customer_id: i
             "expires_at": None,
         },
     )
-    return key
+    return key, made["api_key_id"]
 
 
 def api(

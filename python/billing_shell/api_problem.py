@@ -16,7 +16,6 @@ from billing_shell.errors import BillingError, DatabaseError, RetryableError
 
 MEDIA_TYPE = "application/problem+json"
 
-VERSION_MISMATCH = "SB304"
 INVALID_ARGUMENT = "SB101"
 TRY_AGAIN = "SB401"
 
@@ -152,9 +151,6 @@ class Catalogue:
         headers: dict[str, str] = {}
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
             headers["Retry-After"] = _RETRY_SECONDS
-        if sqlstate == VERSION_MISMATCH:
-            # The one version that a caller over HTTP can expect stands in If-Match.
-            status = HTTPStatus.PRECONDITION_FAILED
         return ProblemError(
             status, code.name, code.meaning, detail, sqlstate=sqlstate, headers=headers, **members
         )

@@ -4,7 +4,6 @@ import dataclasses
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -16,6 +15,8 @@ from billing_shell.command_settings import DataDir, data_directory, needed, read
 if TYPE_CHECKING:
     from types import FrameType
 
+    from billing_shell.supervisor import Addresses
+
 
 def register(app: typer.Typer) -> None:
     """Add them to the command line."""
@@ -26,9 +27,11 @@ def register(app: typer.Typer) -> None:
 def up(*, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Run everything on this machine until interrupted, and print the addresses.
 
-    Applies the schema, makes the gateway account, and runs the simulated gateway, a worker and a
-    relay. PostgreSQL, Redis and Kafka are started from wheels where the environment names no
-    address; PostgreSQL's data stay in the data directory. Ctrl-C or SIGTERM ends it in good order.
+    Applies the schema, makes the gateway account, and runs the simulated gateway, a worker, a relay
+    and the HTTP door. PostgreSQL, Redis and Kafka are started from wheels where the environment
+    names no address; PostgreSQL's data stay in the data directory. There the door lets in a key
+    that is printed here and revoked at the end; on a database of yours `billing keys create` makes
+    one. Ctrl-C or SIGTERM ends it in good order.
     """
     from billing_shell.logs import configure_logs
     from billing_shell.supervisor import everything, watch
@@ -46,7 +49,7 @@ def up(*, data_dir: DataDir = None, as_json: AsJson = False) -> None:
             if as_json:
                 print_json(dataclasses.asdict(addresses))
             else:
-                _print_addresses(addresses.environment(), directory)
+                _print_addresses(addresses)
             watch(children)
 
 
@@ -141,10 +144,15 @@ def relay(
         asyncio.run(run())
 
 
-def _print_addresses(environment: dict[str, str], directory: Path) -> None:
-    for variable, value in environment.items():
+def _print_addresses(addresses: "Addresses") -> None:
+    variables = {**addresses.environment(), "DOOR": addresses.door_url}
+    if addresses.key is not None:
+        variables["KEY"] = addresses.key
+    for variable, value in variables.items():
         typer.echo(f"export {variable}='{value}'")
-    typer.echo(f"data and logs are in {directory}; Ctrl-C ends it", err=True)
+    if addresses.key is None:
+        typer.echo("billing keys create NAME --scope read makes a key for the door", err=True)
+    typer.echo(f"data and logs are in {addresses.data_dir}; Ctrl-C ends it", err=True)
 
 
 def _on_signals(stop: Callable[[], None]) -> None:

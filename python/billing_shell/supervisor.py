@@ -1,14 +1,16 @@
-"""`billing up`: servers, gateway, worker and relay on one machine, until told to stop.
+"""`billing up`: servers, gateway, worker, relay and HTTP door on one machine, until told to stop.
 
 What the environment names an address for is used there; the rest is started here and dies with this
 process, whatever it dies of.
 """
 
 import json
+import secrets
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
@@ -17,9 +19,12 @@ from urllib.parse import urlsplit
 import psycopg
 import structlog
 
+from billing_shell.api_commands import temporary_key
+from billing_shell.api_keys import Scope
 from billing_shell.embedded import EmbeddedServers, ServerError, ServerErrorCode
 from billing_shell.errors import BillingError, translate
 from billing_shell.migrate import migrate
+from billing_shell.reachable import require_servers
 from billing_shell.server_process import ServerProcess
 from billing_shell.settings import Settings
 
@@ -31,6 +36,7 @@ _ALREADY_EXISTS = "SB309"
 
 _GATEWAY_SECONDS = 30.0
 _RELAY_SECONDS = 20.0
+_DOOR_SECONDS = 30.0
 # Longer than the worker itself gives what is in flight.
 _WORKER_SECONDS = 75.0
 _POLL_SECONDS = 0.1
@@ -52,6 +58,9 @@ class Addresses:
         kafka_bootstrap: as `BILLING_KAFKA_BOOTSTRAP`.
         gateway_url: as `BILLING_GATEWAY_URL`.
         gateway_account: as `BILLING_GATEWAY_ACCOUNT`.
+        door_url: the HTTP door.
+        key: that the door lets in, with every scope, until the end; None where the database is not
+            our own: there an operator makes the keys.
         data_dir: where embedded servers keep their data, and everybody their logs.
     """
 
@@ -60,6 +69,8 @@ class Addresses:
     kafka_bootstrap: str
     gateway_url: str
     gateway_account: str
+    door_url: str
+    key: str | None
     data_dir: Path
 
     def environment(self) -> dict[str, str]:
@@ -145,11 +156,12 @@ def everything(
         progress: told what is being done.
 
     Raises:
-        ServerError: a server did not start.
+        ServerError: a server did not start, or one that the environment names does not answer.
         MigrationError: the schema was not applied.
         DatabaseError: the gateway account could not be made.
     """
     progress("starting servers")
+    require_servers(settings)
     with EmbeddedServers(
         data_dir,
         postgres=settings.database_url is None,
@@ -162,23 +174,36 @@ def everything(
         ensure_gateway_account(database_url, settings.gateway_account)
         logs = data_dir / "logs"
         logs.mkdir(exist_ok=True)
-        progress("starting gateway, worker and relay")
-        with _gateway(settings, data_dir, logs) as (gateway_url, gateway):
+        progress("starting gateway, worker, relay and door")
+        port = _free_port()
+        door_url = f"http://127.0.0.1:{port}"
+        known = settings.secrets_of(settings.gateway_account)
+        secret = known[0] if known else secrets.token_urlsafe(24)
+        with ExitStack() as stack:
+            gateway_url, gateway = stack.enter_context(
+                _gateway(settings, data_dir, logs, f"{door_url}/webhooks/payments", secret)
+            )
+            # Made only where nobody else's things are behind the door.
+            key = None
+            if settings.database_url is None:
+                scopes = [Scope.READ, Scope.WRITE, Scope.OPERATE]
+                key = stack.enter_context(temporary_key(database_url, "billing-up", scopes))
             addresses = Addresses(
                 database_url=database_url,
                 redis_url=settings.redis_url or servers.redis_url,
                 kafka_bootstrap=settings.kafka_bootstrap or servers.kafka_bootstrap,
                 gateway_url=gateway_url,
                 gateway_account=settings.gateway_account,
+                door_url=door_url,
+                key=key,
                 data_dir=data_dir,
             )
             # Stopped in the opposite order: the relay publishes what the worker did at last.
-            with (
-                _child("relay", _RELAY_SECONDS, logs, addresses) as relay,
-                _child("worker", _WORKER_SECONDS, logs, addresses) as worker,
-            ):
-                yield addresses, [*gateway, relay, worker]
-                progress("stopping; charges in flight are settled first")
+            relay = stack.enter_context(_child("relay", _RELAY_SECONDS, logs, addresses))
+            worker = stack.enter_context(_child("worker", _WORKER_SECONDS, logs, addresses))
+            door = stack.enter_context(_door(port, secret, known, logs, addresses))
+            yield addresses, [*gateway, relay, worker, door]
+            progress("stopping; charges in flight are settled first")
 
 
 def ensure_gateway_account(database_url: str, code: str) -> None:
@@ -209,13 +234,57 @@ def _child(name: str, seconds: float, logs: Path, addresses: Addresses) -> Itera
 
 
 @contextmanager
-def _gateway(settings: Settings, data_dir: Path, logs: Path) -> Iterator[tuple[str, list[Child]]]:
+def _door(
+    port: int, secret: str, known: tuple[str, ...], logs: Path, addresses: Addresses
+) -> Iterator[Child]:
+    """Run the HTTP door; it listens once the context is entered."""
+    environment = addresses.environment()
+    if not known:
+        environment["BILLING_WEBHOOK_SECRETS"] = secret
+    command = ["-m", "billing_shell", "api", "--port", str(port)]
+    child = Child("door", command, logs / "door.log", environment)
+    try:
+        deadline = time.monotonic() + _DOOR_SECONDS
+        while not _listens(port):
+            if not child.process.running or time.monotonic() > deadline:
+                raise ServerError(
+                    ServerErrorCode.START_FAILED,
+                    f"the door does not answer: {child.process.last_words(3)}",
+                )
+            time.sleep(_POLL_SECONDS)
+        yield child
+    finally:
+        child.stop(_DOOR_SECONDS)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _gateway(
+    settings: Settings, data_dir: Path, logs: Path, webhook_url: str, secret: str
+) -> Iterator[tuple[str, list[Child]]]:
     """Run the simulated gateway, unless there is another one; its address, and the process."""
     if settings.gateway_url is not None:
         yield settings.gateway_url, []
         return
     command = ["-m", "billing_shell.simulator", "--ledger", str(data_dir / "gateway.sqlite")]
-    child = Child("gateway", command, logs / "gateway.log", {})
+    command += ["--webhook-url", webhook_url]
+    environment = {"BILLING_SIMULATOR_WEBHOOK_SECRET": secret}
+    if settings.gateway_api_key is not None:
+        environment["BILLING_SIMULATOR_API_KEY"] = settings.gateway_api_key
+    child = Child("gateway", command, logs / "gateway.log", environment)
     try:
         url = _announced_url(child.process)
         # Where the worker looks for it, also after a restart.

@@ -1,13 +1,18 @@
 """The command line: what it says, what it returns, and what it leaves behind."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import httpx
 import psycopg
 import pytest
 
@@ -20,6 +25,13 @@ from tests.py.support.servers import TestPostgres
 from tests.py.support.world import World, until
 
 SECONDS = 120
+# Those who were there before the new one.
+_ONE_MORE_CUSTOMER = """
+    WITH made AS (
+        SELECT * FROM billing_api.create_customer(format('customer-%%s', %(no)s::int), 'USD')
+    )
+    SELECT c.external_ref FROM made CROSS JOIN billing.customer AS c
+"""
 COMMANDS = (
     *("up", "migrate", "worker", "relay", "gateway", "demo", "import"),
     *("api", "keys", "doctor", "reconcile", "simulate"),
@@ -114,14 +126,17 @@ def test_a_setting_that_makes_no_sense_is_named_without_its_value() -> None:
 
 
 def test_a_database_that_cannot_be_reached_is_told_apart_from_one_that_refuses() -> None:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    url = f"postgresql://postgres:hunter2@127.0.0.1:{port}/billing"
+    url = f"postgresql://postgres:hunter2@127.0.0.1:{free_port()}/billing"
     ended = billing("migrate", "--json", BILLING_DATABASE_URL=url)
     assert ended.returncode == Exit.UNREACHABLE
     assert json.loads(ended.stdout)["error"]["code"]
     assert "hunter2" not in ended.stderr + ended.stdout
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def test_migrate_says_what_is_pending_applies_it_and_finds_nothing_more(
@@ -186,20 +201,58 @@ def test_sabotage_has_the_names_that_it_has_elsewhere() -> None:
     assert {each.value for each in Sabotaged} == {each.value for each in Sabotage}
 
 
-async def test_up_runs_everything_and_leaves_nothing_behind(data_dir: Path, tmp_path: Path) -> None:
-    log = tmp_path / "up.log"
-    process = start("up", "--json", "--data-dir", str(data_dir / "up"), log=log)
-    try:
-        await until(lambda: log.read_text().startswith("{") or process.poll() is not None, "up")
-        addresses = json.loads(log.read_text().splitlines()[0])
-        with psycopg.connect(addresses["database_url"]) as connection:
-            accounts = connection.execute("SELECT code FROM billing.gateway_account").fetchall()
-        assert accounts == [("simulated",)]
-        watched = Watched(descendants(process.pid))
-        process.send_signal(signal.SIGTERM)
-        await until(lambda: process.poll() is not None, "the end")
-        assert process.returncode == Exit.DONE
-        assert watched.survivors(30) == set()
-        watched.close()
-    finally:
-        process.kill()
+@contextlib.contextmanager
+def signed_up_at(door: str, earlier_key: str, key: str) -> Iterator[Callable[[], str]]:
+    """A customer who signs up over HTTP; tells the subscription's present status."""
+    with httpx.Client(base_url=door, timeout=30, trust_env=False) as client:
+        revoked = {"Authorization": f"Bearer {earlier_key}"}
+        assert client.get("/plans", headers=revoked).status_code == 401
+        client.headers["Authorization"] = f"Bearer {key}"
+
+        def post(path: str, **document: object) -> dict[str, Any]:
+            answer = client.post(path, json=document, headers={"Idempotency-Key": "the first"})
+            assert answer.is_success, answer.text
+            found: dict[str, Any] = answer.json()
+            return found
+
+        post("/plans", code="PRO", name="Pro", amount=4900, currency="USD", intervalUnit="MONTH")
+        customer = post("/customers", externalRef="acme", currency="USD")["customerId"]
+        post(f"/customers/{customer}/payment-methods", gatewayAccount="simulated", token="tok_ok")
+        made = post("/subscriptions", customerId=customer, planCode="PRO")
+        yield lambda: str(client.get(f"/subscriptions/{made['subscriptionId']}").json()["status"])
+
+
+def was_told(database_url: str) -> bool:
+    """Whether the gateway has reported something."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        return connection.execute("SELECT FROM billing.webhook_event").rowcount > 0
+
+
+async def test_up_runs_everything_and_leaves_nothing_behind_but_its_data(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    keys: list[str] = []
+    for round_no in (1, 2):
+        log = tmp_path / f"up-{round_no}.log"
+        process = start("up", "--json", "--data-dir", str(data_dir / "up"), log=log)
+        try:
+            await until(lambda: log.read_text().startswith("{") or process.poll() is not None, "up")
+            addresses = json.loads(log.read_text().splitlines()[0])
+            with psycopg.connect(addresses["database_url"]) as connection:
+                accounts = connection.execute("SELECT code FROM billing.gateway_account").fetchall()
+                customers = connection.execute(_ONE_MORE_CUSTOMER, {"no": round_no}).fetchall()
+            assert accounts == [("simulated",)]
+            assert len(customers) == round_no - 1
+            keys.append(addresses["key"])
+            if round_no == 2:
+                with signed_up_at(addresses["door_url"], *keys) as status:
+                    await until(lambda: status() == "ACTIVE", "the first payment")
+                await until(partial(was_told, addresses["database_url"]), "the gateway's webhook")
+            watched = Watched(descendants(process.pid))
+            process.send_signal(signal.SIGTERM)
+            await until(lambda: process.poll() is not None, "the end")
+            assert process.returncode == Exit.DONE
+            assert watched.survivors(30) == set()
+            watched.close()
+        finally:
+            process.kill()
