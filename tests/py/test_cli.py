@@ -228,31 +228,41 @@ def was_told(database_url: str) -> bool:
         return connection.execute("SELECT FROM billing.webhook_event").rowcount > 0
 
 
+def first_line_of(log: Path) -> dict[str, Any]:
+    """The JSON object that a process has begun with."""
+    found: dict[str, Any] = json.loads(log.read_text().splitlines()[0])
+    return found
+
+
+async def run_up(directory: Path, log: Path, round_no: int, keys: list[str]) -> None:
+    """Start everything, use it, and end it; `keys` gets the one that the door lets in."""
+    process = start("up", "--json", "--data-dir", str(directory), log=log)
+    try:
+        await until(lambda: log.read_text().startswith("{") or process.poll() is not None, "up")
+        addresses = first_line_of(log)
+        with psycopg.connect(addresses["database_url"]) as connection:
+            accounts = connection.execute("SELECT code FROM billing.gateway_account").fetchall()
+            customers = connection.execute(_ONE_MORE_CUSTOMER, {"no": round_no}).fetchall()
+        assert accounts == [("simulated",)]
+        assert len(customers) == round_no - 1
+        keys.append(addresses["key"])
+        if len(keys) > 1:
+            with signed_up_at(addresses["door_url"], *keys) as status:
+                await until(lambda: status() == "ACTIVE", "the first payment")
+            await until(partial(was_told, addresses["database_url"]), "the gateway's webhook")
+        watched = Watched(descendants(process.pid))
+        process.send_signal(signal.SIGTERM)
+        await until(lambda: process.poll() is not None, "the end")
+        assert process.returncode == Exit.DONE
+        assert watched.survivors(30) == set()
+        watched.close()
+    finally:
+        process.kill()
+
+
 async def test_up_runs_everything_and_leaves_nothing_behind_but_its_data(
     data_dir: Path, tmp_path: Path
 ) -> None:
     keys: list[str] = []
     for round_no in (1, 2):
-        log = tmp_path / f"up-{round_no}.log"
-        process = start("up", "--json", "--data-dir", str(data_dir / "up"), log=log)
-        try:
-            await until(lambda: log.read_text().startswith("{") or process.poll() is not None, "up")
-            addresses = json.loads(log.read_text().splitlines()[0])
-            with psycopg.connect(addresses["database_url"]) as connection:
-                accounts = connection.execute("SELECT code FROM billing.gateway_account").fetchall()
-                customers = connection.execute(_ONE_MORE_CUSTOMER, {"no": round_no}).fetchall()
-            assert accounts == [("simulated",)]
-            assert len(customers) == round_no - 1
-            keys.append(addresses["key"])
-            if round_no == 2:
-                with signed_up_at(addresses["door_url"], *keys) as status:
-                    await until(lambda: status() == "ACTIVE", "the first payment")
-                await until(partial(was_told, addresses["database_url"]), "the gateway's webhook")
-            watched = Watched(descendants(process.pid))
-            process.send_signal(signal.SIGTERM)
-            await until(lambda: process.poll() is not None, "the end")
-            assert process.returncode == Exit.DONE
-            assert watched.survivors(30) == set()
-            watched.close()
-        finally:
-            process.kill()
+        await run_up(data_dir / "up", tmp_path / f"up-{round_no}.log", round_no, keys)
