@@ -81,12 +81,12 @@ async def main() -> int:
         stack.callback(bench.end)
         await bench.start()
         chosen = database_deaths() if arguments.database else deaths()
+        stack.callback(lambda: report(bench, time.monotonic() - began))
         for number, (victim, where) in zip(range(1, arguments.rounds + 1), chosen, strict=False):
             if wrong := await bench.round(number, victim, where):
                 print(f"round {number}, {victim} {where}:", *wrong, sep="\n  ")
                 return 1
             print(f"round {number}: {victim} {where}, {time.monotonic() - began:.0f} s", flush=True)
-        report(bench, time.monotonic() - began)
     return 0
 
 

@@ -307,9 +307,7 @@ class Bench:
             callers = self._begin(number)
             progress = self._progress(victim, callers)
             far = progress() + chance.randint(0, DUE + CALLERS)
-            await self._wait(
-                lambda: progress() >= far or self._done(callers), "some of the work", ticking=False
-            )
+            await self._wait(lambda: progress() >= far or self._done(callers), "some of the work")
             await asyncio.sleep(chance.uniform(0, 0.1))  # anywhere between two steps
         if process is not None:
             process.kill()
