@@ -458,7 +458,7 @@ def test_engine_and_model_agree(connection: psycopg.Connection) -> None:
     numbers = itertools.count()
 
     @settings(
-        max_examples=int(EXAMPLES or 200),
+        max_examples=int(EXAMPLES or 100),
         derandomize=EXAMPLES is None,
         deadline=None,
         database=None,

@@ -15,9 +15,10 @@ AS $function$
     -- Idempotent: yes
     -- seconds_total is the length of the full period as it was priced, also of a calendar stub. Price and quantity are
     -- those of the last change within the period. Creditable is the sum of the lines about this period on paid invoices
-    -- (a negative line was paid with what it gave back), less what became credit, went back or was only carried on.
-    -- Waiting are the lines about it that an end would leave without an invoice, those on open invoices among them; owed is
-    -- what else open invoices for what was granted would collect.
+    -- (a negative line was paid with what it gave back), less what became credit, went back or was only carried on; while
+    -- a change of interval is still owed, what was brought along into its period. Waiting are the lines about it that an
+    -- end would leave without an invoice, those on open invoices among them; owed is what else open invoices for what was
+    -- granted are to be paid with, credit that they have drawn included, since an end gives that back.
     SELECT
         i.invoice_id,
         i.currency,
@@ -25,7 +26,7 @@ AS $function$
         coalesce(stub.seconds_total, extract(epoch FROM i.period_end - i.period_start))::bigint,
         coalesce(last_change.unit_amount, i.unit_amount, 0),
         coalesce(last_change.quantity, i.quantity, 1),
-        (settled.amount + CASE i.status WHEN 'PAID' THEN 0 ELSE i.amount_paid END
+        (settled.amount + CASE i.status WHEN 'PAID' THEN 0 ELSE i.amount_paid END + brought.amount
         - given.amount - refunded.amount - related.carried)::bigint,
         waiting.amount::bigint,
         related.owed::bigint
@@ -60,9 +61,18 @@ AS $function$
         WHERE x.status = 'PAID'
     ) AS settled
     CROSS JOIN LATERAL (
+        SELECT coalesce(-sum(l.amount), 0) AS amount
+        FROM billing.invoice_line AS l
+        WHERE i.status = 'OPEN' AND i.drives_status AND i.kind = 'CHANGE' AND i.base_invoice_id IS NULL
+          AND l.customer_id = i.customer_id AND l.invoice_id = i.invoice_id
+          AND l.line_no = 1 AND l.amount < 0 AND l.base_invoice_id IS NOT NULL
+    ) AS brought
+    CROSS JOIN LATERAL (
         SELECT
             coalesce(sum(x.carried), 0) AS carried,
-            coalesce(sum(x.amount_due - taken.amount) FILTER (WHERE x.status = 'OPEN' AND x.drives_status), 0) AS owed
+            coalesce(
+                sum(x.amount_due + x.credit_applied - taken.amount) FILTER (WHERE x.status = 'OPEN' AND x.drives_status), 0
+            ) AS owed
         FROM billing.invoice AS x
         CROSS JOIN LATERAL (
             SELECT coalesce(sum(w.amount), 0) AS amount

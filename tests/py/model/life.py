@@ -152,7 +152,13 @@ class Life:
         back = sum(
             invoice.given + invoice.carried for invoice in self.invoices if invoice.about is base
         )
-        return settled - back
+        # A change of interval that is still owed: what it brought along from the period before.
+        brought = sum(
+            -line.amount
+            for line in base.lines[: len(base.lines) - len(base.took_up)]
+            if base.is_open and base.drives and line.about is not base
+        )
+        return settled + brought - back
 
     def waiting_for(self, base: Invoice) -> int:
         """Return what lines about a period come to that an end would leave without an invoice."""
@@ -160,9 +166,9 @@ class Life:
         return sum(line.amount for line in self.waiting + on_open if line.about is base)
 
     def owed_for(self, base: Invoice) -> int:
-        """Return what else would be collected for what was granted of a period."""
+        """Return how else what was granted of a period is to be paid, by credit included."""
         return sum(
-            invoice.owed - sum(line.amount for line in invoice.took_up)
+            invoice.owed + invoice.credit - sum(line.amount for line in invoice.took_up)
             for invoice in self.open_invoices
             if invoice.about is base and invoice.drives
         )
