@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import select
+import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -206,8 +207,28 @@ class Gateway(DemoProcess):
         raise DemoError(f"the gateway does not listen; its log {self.log} says why")
 
 
+class Door(DemoProcess):
+    """The HTTP door, on a free port.
+
+    Attributes:
+        url: its address; it listens there within a second or two.
+    """
+
+    def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:
+        """Start it."""
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        super().__init__(
+            "door",
+            ["-m", "billing_shell", "api", "--port", str(port)],
+            log=logs / "door.log",
+            environment=environment,
+        )
+
+
 class Fleet:
-    """Starts workers and relays with the same surroundings."""
+    """Starts workers, relays and a door with the same surroundings."""
 
     def __init__(self, environment: Mapping[str, str], logs: Path, launcher: Sequence[str]) -> None:
         """Nothing is started yet.
@@ -238,6 +259,10 @@ class Fleet:
             log=self._logs / "relay.log",
             environment=self._with(stand_still),
         )
+
+    def door(self) -> Door:
+        """Start the HTTP door."""
+        return Door(self._logs, self._environment)
 
     def _with(self, stand_still: StandStill | None) -> dict[str, str]:
         return {**self._environment, **(stand_still.environment if stand_still else {})}

@@ -34,6 +34,7 @@ def demo(*options: str) -> tuple[int, dict[str, Any]]:
     """Run it on servers of its own; its exit code and its report."""
     ended = run(*options)
     assert ended.stdout, ended.stderr
+    assert "curl -H 'Authorization: Bearer bk_" in ended.stderr
     report: dict[str, Any] = json.loads(ended.stdout)
     return ended.returncode, report
 
