@@ -11,6 +11,8 @@ from typing import Any, Self
 
 import psycopg
 
+from billing_shell.api_commands import temporary_key
+from billing_shell.api_keys import Scope
 from billing_shell.bell import Bell
 from billing_shell.books.database_book import UnpaidInvoice, read_unpaid
 from billing_shell.demo_display import Display
@@ -191,6 +193,7 @@ class DemoRun:
         self._watch = self._running.enter_context(Watch(self._around.database_url))
         self._bell = self._running.enter_context(Bell(self._around.database_url))
         self._fleet = self._make_fleet()
+        door = self._open_door()
 
         self._move_clock(RENEWED_AT)
         self._notes.due = self._watch.counts().due_renewals
@@ -204,6 +207,7 @@ class DemoRun:
         self._notes.first_unpaid = read_unpaid(self._around.database_url)
         self._retry_declines()
         self._stop(relay)
+        door.require_running()
         return self._course()
 
     def _migrate(self) -> None:
@@ -286,6 +290,15 @@ class DemoRun:
         if self._around.sabotage is not None:
             launcher = ["-m", "billing_shell.sabotage", self._around.sabotage, "worker"]
         return Fleet(environment, self._logs, launcher)
+
+    def _open_door(self) -> DemoProcess:
+        """Let whoever watches look in over HTTP, with a key that lasts as long as the run."""
+        scopes = [Scope.READ, Scope.OPERATE]
+        made = temporary_key(self._around.database_url, "billing-demo", scopes)
+        header = f"Authorization: Bearer {self._running.enter_context(made)}"
+        door = self._running.enter_context(self._fleet.door())
+        self._display.note(f"look in while it runs: curl -H '{header}' {door.url}/plans")
+        return door
 
     def _relay_killed_once(self) -> DemoProcess:
         """Kill a relay between the broker's word and its own mark; start another one."""
