@@ -10,8 +10,9 @@ from typing import Any
 
 import psycopg
 
-LONGEST_WAIT = 60.0
+LONGEST_WAIT = 240.0
 WIDEST_LEAD = 0.006
+FOREIGN = "not ours: "
 
 Call = tuple[str, dict[str, Any]]
 Outcomes = list[str]
@@ -30,14 +31,18 @@ class Side:
     delays: list[float]
 
 
-def race(url: str, first: list[Call], second: list[Call]) -> list[tuple[str, str]]:
+def race(url: str, first: list[Call], second: list[Call], heat: int = 0) -> list[tuple[str, str]]:
     """Make the calls of each round at once; return what each side got: a text, or the SQLSTATE.
 
     Now the one, now the other is ahead by up to 6 ms, so that each may be first, or both in the
-    middle of the other.
+    middle of the other. In each further heat the leads are others, and up to twice as wide.
+
+    Raises:
+        AssertionError: a caller got an error that is none of ours, such as a deadlock.
     """
-    chance = random.Random(20270501)  # noqa: S311 - the same race each time
-    leads = [chance.uniform(-WIDEST_LEAD, WIDEST_LEAD) for _ in first]
+    chance = random.Random(20270501 + heat)  # noqa: S311 - the same race each time
+    widest = WIDEST_LEAD * 2**heat
+    leads = [chance.uniform(-widest, widest) for _ in first]
     sides = (
         Side(first, [max(lead, 0.0) for lead in leads]),
         Side(second, [max(-lead, 0.0) for lead in leads]),
@@ -59,6 +64,8 @@ def race(url: str, first: list[Call], second: list[Call]) -> list[tuple[str, str
         for process in processes:
             process.kill()
             process.join()
+    foreign = [answer for side in outcomes for answer in side if answer.startswith(FOREIGN)]
+    assert foreign == [], "an error reached a caller that is none of ours"
     return list(zip(*outcomes, strict=True))
 
 
@@ -80,5 +87,6 @@ def run(
                 row = connection.execute(query.encode(), parameters).fetchone()
                 outcomes.append(str(row[0]) if row else "nothing")
             except psycopg.Error as error:
-                outcomes.append(str(error.sqlstate))
+                code = str(error.sqlstate)
+                outcomes.append(code if code.startswith("SB") else f"{FOREIGN}{code}: {error}")
     answers.put(outcomes)
