@@ -273,8 +273,14 @@ class DemoRun:
 
     def _import(self, rows: ImportRows) -> None:
         with self._display.step(f"importing {len(rows.subscriptions):,} subscriptions") as step:
+            # One after the other: which customer gets which id, and thereby which keys, is the same
+            # each time.
             import_rows(
-                self._around.database_url, rows, gateway_account=ACCOUNT, progress=step.show
+                self._around.database_url,
+                rows,
+                gateway_account=ACCOUNT,
+                connections=1,
+                progress=step.show,
             )
 
     def _make_fleet(self) -> Fleet:
