@@ -7,6 +7,7 @@ COPY requirements.lock ./
 RUN /opt/billing/bin/pip install --no-cache-dir --no-deps --require-hashes -r requirements.lock
 COPY pyproject.toml README.md ./
 COPY db ./db
+COPY examples ./examples
 COPY python ./python
 RUN /opt/billing/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 

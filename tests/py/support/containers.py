@@ -18,9 +18,10 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
 # The same as in docker-compose.yml; the environment may name others, older ones for example.
-POSTGRES_IMAGE = os.environ.get("BILLING_TEST_POSTGRES_IMAGE", "postgres:18")
-REDIS_IMAGE = os.environ.get("BILLING_TEST_REDIS_IMAGE", "redis:8")
-KAFKA_IMAGE = os.environ.get("BILLING_TEST_KAFKA_IMAGE", "apache/kafka:4.1.0")
+IMAGES = {"postgres": "postgres:18", "redis": "redis:8", "kafka": "apache/kafka:4.1.0"}
+POSTGRES_IMAGE = os.environ.get("BILLING_TEST_POSTGRES_IMAGE", IMAGES["postgres"])
+REDIS_IMAGE = os.environ.get("BILLING_TEST_REDIS_IMAGE", IMAGES["redis"])
+KAFKA_IMAGE = os.environ.get("BILLING_TEST_KAFKA_IMAGE", IMAGES["kafka"])
 
 # Its own clean-up container is one more image to pull; ours are removed by their context managers.
 testcontainers_config.ryuk_disabled = True
