@@ -19,7 +19,7 @@ BEGIN
     IF NOT EXISTS (SELECT 1 FROM billing.currency AS c WHERE c.code = p_currency) THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB102',
-            MESSAGE = format('%s is no currency known here', to_json(left(p_currency, 8))),
+            MESSAGE = format('%s is no currency known here', billing.quoted(p_currency)),
             HINT = 'Send three capital letters of ISO 4217, for example USD.';
     END IF;
     RETURN p_currency;

@@ -18,7 +18,7 @@ BEGIN
     IF NOT found THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB207',
-            MESSAGE = format('dunning policy %s does not exist', coalesce(to_json(left(p_code, 63))::text, 'NULL'));
+            MESSAGE = format('dunning policy %s does not exist', billing.quoted(p_code));
     END IF;
 
     RETURN v_policy;

@@ -18,7 +18,7 @@ BEGIN
     IF NOT found THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB206',
-            MESSAGE = format('gateway account %s does not exist', coalesce(to_json(left(p_code, 63))::text, 'NULL'));
+            MESSAGE = format('gateway account %s does not exist', billing.quoted(p_code));
     END IF;
 
     RETURN v_account;

@@ -18,7 +18,7 @@ BEGIN
     IF NOT found THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB203',
-            MESSAGE = format('plan %s does not exist', coalesce(to_json(left(p_plan_code, 63))::text, 'NULL'));
+            MESSAGE = format('plan %s does not exist', billing.quoted(p_plan_code));
     END IF;
 
     RETURN v_plan;

@@ -19,7 +19,7 @@ BEGIN
     IF NOT EXISTS (SELECT 1 FROM billing.time_zone AS z WHERE z.name = p_time_zone) THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB103',
-            MESSAGE = format('%s is no time zone known here', to_json(left(p_time_zone, 64))),
+            MESSAGE = format('%s is no time zone known here', billing.quoted(p_time_zone)),
             HINT = 'Send an IANA name in its exact spelling, for example Europe/Berlin.';
     END IF;
     RETURN p_time_zone;

@@ -1,6 +1,6 @@
 -- Every text parameter of every entry point is called with texts that nobody should send.
 BEGIN;
-SELECT plan(7);
+SELECT plan(8);
 SELECT billing_test.clock('2027-01-31 10:30Z');
 SELECT billing_test.customer('c');
 SELECT billing_test.plan();
@@ -50,26 +50,35 @@ LEFT JOIN good_argument AS g ON g.name = o.name
 WHERE t.is_text
 GROUP BY t.function_name, t.name;
 
-CREATE FUNCTION pg_temp.sqlstate_of(p_statement text) RETURNS text
+CREATE FUNCTION pg_temp.answer_to(p_statement text) RETURNS text[]
 LANGUAGE plpgsql AS $function$
+DECLARE
+    v_message text;
+    v_detail text;
+    v_hint text;
+    v_context text;
 BEGIN
     EXECUTE p_statement;
     -- Undone, so that each call finds the same.
     RAISE EXCEPTION USING ERRCODE = 'ZZ000';
 EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE;
+    GET STACKED DIAGNOSTICS
+        v_message = MESSAGE_TEXT, v_detail = PG_EXCEPTION_DETAIL, v_hint = PG_EXCEPTION_HINT, v_context = PG_EXCEPTION_CONTEXT;
+    -- The context ends with this function and the statement that it was given.
+    RETURN ARRAY[SQLSTATE, concat_ws(' / ', v_message, v_detail, v_hint, split_part(v_context, 'SQL statement "SELECT billing_', 1))];
 END;
 $function$;
 
 CREATE TEMP TABLE answer AS
-SELECT t.function_name, t.name, h.what, pg_temp.sqlstate_of(t.call_of || h.literal || ')') AS sqlstate
+SELECT t.function_name, t.name, h.what, x.texts[1] AS sqlstate, x.texts[2] AS said
 FROM text_parameter AS t
 CROSS JOIN (VALUES
     ('a megabyte', $$repeat('x', 1000000)$$),
     ('SQL', 'billing_test.injection()'),
     ('a card number', $$'4111111111111111'$$),
     ('an empty text', $$''$$)
-) AS h (what, literal);
+) AS h (what, literal)
+CROSS JOIN LATERAL pg_temp.answer_to(t.call_of || h.literal || ')') AS x (texts);
 
 SELECT cmp_ok((SELECT count(*) FROM text_parameter), '>=', 90::bigint, 'there are dozens of text parameters');
 SELECT is_empty(
@@ -93,6 +102,9 @@ SELECT set_eq(
         'billing_worker.confirm_outbox', 'billing_worker.lease_outbox', 'billing_worker.release_outbox'
     ],
     'and so is a card number, but for the names that relays give themselves'
+);
+SELECT is_empty(
+    $$SELECT a.* FROM answer AS a WHERE a.said LIKE '%41111111%'$$, 'which is repeated in no message, detail, hint or context'
 );
 SELECT ok(to_regclass('billing.customer') IS NOT NULL, 'and the table that SQL would drop is still there');
 
