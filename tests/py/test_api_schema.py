@@ -1,9 +1,7 @@
 """schemathesis over the whole specification: all of its checks, in all of its phases.
 
-Derandomised, so that a failure is one for everybody. For a longer and random run:
-
-    export BILLING_SCHEMATHESIS_SEED=random BILLING_SCHEMATHESIS_EXAMPLES=200
-    pytest tests/py/test_api_schema.py
+Derandomised, so that a failure is one for everybody. CONTRIBUTING.md says how to run it at random,
+and for longer.
 """
 
 import json

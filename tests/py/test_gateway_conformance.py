@@ -5,10 +5,11 @@ Stripe that its official SDK talks to.
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -397,6 +398,42 @@ async def test_a_refused_connection_attempted_nothing(which: str) -> None:
         await adapter.aclose()
 
 
+@contextlib.contextmanager
+def locked(which: str, folder: Path) -> Iterator[tuple[Callable[[str], Kind], str]]:
+    """A gateway that asks for a key: what makes an adapter with a key, and the right key."""
+    if which == "simulated":
+        with smooth_simulator(folder, "--api-key", "right") as process:
+            url = process.url
+            yield lambda key: Simulated(SimulatedGateway(url, api_key=key), process), "right"
+    else:
+        with StripeDouble() as double:
+            url = double.url
+            yield lambda key: Stripe(StripeGateway(url, api_key=key), double), API_KEY
+
+
+@pytest.mark.parametrize("which", ["simulated", "stripe"])
+async def test_a_wrong_key_attempts_nothing_and_the_right_one_does(
+    which: str, tmp_path: Path
+) -> None:
+    now = datetime.now(UTC)
+    with locked(which, tmp_path) as (make, right):
+        wrong = make("sk_test_wrong")
+        request = ask(wrong)
+        sent = await wrong.adapter.charge(request, timeout=5)
+        assert (sent.outcome, sent.code) == (Outcome.NOT_ATTEMPTED, "unauthorized")
+        asked = await wrong.adapter.look_up(request, timeout=5)
+        assert asked.outcome == Outcome.UNKNOWN
+        refunded = await wrong.adapter.refund(back("pay_1"), timeout=5)
+        assert (refunded.outcome, refunded.code) == (Outcome.NOT_ATTEMPTED, "unauthorized")
+        assert (await wrong.adapter.settled(now, now, timeout=5)).code == "unauthorized"
+        assert wrong.charged() == []
+        let_in = make(right)
+        assert (await let_in.adapter.charge(request, timeout=5)).outcome == Outcome.SUCCEEDED
+        assert let_in.charged() == [AMOUNT]
+        for each in (wrong, let_in):
+            await each.adapter.aclose()
+
+
 # What only Stripe has.
 
 
@@ -456,15 +493,6 @@ async def test_a_request_in_flight_is_unknown_to_the_other_one(stripe: Stripe) -
     results = await asyncio.gather(*(stripe.adapter.charge(request, timeout=5) for _ in range(2)))
     assert sorted(result.outcome for result in results) == [Outcome.SUCCEEDED, Outcome.UNKNOWN]
     assert stripe.charged() == [AMOUNT]
-
-
-async def test_a_wrong_key_attempts_nothing(double: StripeDouble) -> None:
-    adapter = StripeGateway(double.url, api_key="sk_test_wrong")
-    result = await adapter.charge(ask(Stripe(adapter, double)), timeout=5)
-    assert (result.outcome, result.code) == (Outcome.NOT_ATTEMPTED, "unauthorized")
-    now = datetime.now(UTC)
-    assert (await adapter.settled(now, now, timeout=5)).code == "unauthorized"
-    await adapter.aclose()
 
 
 async def test_signed_events_say_which_try_they_are_about(stripe: Stripe) -> None:
