@@ -19,6 +19,11 @@ CORRUPTIONS: dict[str, list[str]] = tomllib.loads(
     Path(__file__).with_name("corruptions.toml").read_text(encoding="utf-8")
 )
 
+FOUND_SINCE = """
+    SELECT array_agg(DISTINCT v.check_name)
+    FROM billing_ops.check_integrity(clock_timestamp() - %s) AS v
+"""
+
 
 @pytest.fixture(scope="module")
 def business(postgres: TestPostgres, template_database: str) -> Iterator[Business]:
@@ -54,6 +59,7 @@ def test_exactly_the_check_for_it_fires(business: Business, check: str) -> None:
         business.value("SET LOCAL session_replication_role = replica")
         corrupt(business, check)
         assert {violation["check_name"] for violation in business.violations()} == {check}
+        assert business.value(FOUND_SINCE, timedelta(hours=3)) == [check]
 
 
 def test_an_examination_by_time_looks_at_who_was_written_about(business: Business) -> None:
