@@ -129,6 +129,8 @@ CREATE TABLE billing.settlement_line (
     CONSTRAINT settlement_line_kind_is_known CHECK (kind IN ('CHARGE', 'REFUND')),
     CONSTRAINT settlement_line_amount_is_positive CHECK (amount > 0)
 );
+CREATE INDEX settlement_line_by_reference ON billing.settlement_line (settlement_report_id, reference)
+WHERE reference IS NOT NULL;
 
 COMMENT ON TABLE billing.settlement_line IS 'One charge or refund of a settlement report.';
 COMMENT ON COLUMN billing.settlement_line.settlement_report_id IS 'Settlement report.';

@@ -94,9 +94,15 @@ AS $function$
       AND a.ended_at < p_report.covers_to
       AND NOT EXISTS (
           SELECT 1
-          FROM billing.settlement_line AS l
-          WHERE l.settlement_report_id IN (SELECT h.settlement_report_id FROM at_hand AS h) AND l.kind = 'CHARGE'
-            AND (l.gateway_id = a.gateway_payment_id OR l.reference = a.idempotency_key)
+          FROM at_hand AS h
+          INNER JOIN billing.settlement_line AS l ON l.settlement_report_id = h.settlement_report_id
+          WHERE l.kind = 'CHARGE' AND l.gateway_id = a.gateway_payment_id
+      )
+      AND NOT EXISTS (
+          SELECT 1
+          FROM at_hand AS h
+          INNER JOIN billing.settlement_line AS l ON l.settlement_report_id = h.settlement_report_id
+          WHERE l.kind = 'CHARGE' AND l.reference = a.idempotency_key
       )
     UNION ALL
     SELECT
@@ -111,9 +117,15 @@ AS $function$
       AND f.ended_at < p_report.covers_to
       AND NOT EXISTS (
           SELECT 1
-          FROM billing.settlement_line AS l
-          WHERE l.settlement_report_id IN (SELECT h.settlement_report_id FROM at_hand AS h) AND l.kind = 'REFUND'
-            AND (l.gateway_id = f.gateway_refund_id OR l.reference = f.idempotency_key)
+          FROM at_hand AS h
+          INNER JOIN billing.settlement_line AS l ON l.settlement_report_id = h.settlement_report_id
+          WHERE l.kind = 'REFUND' AND l.gateway_id = f.gateway_refund_id
+      )
+      AND NOT EXISTS (
+          SELECT 1
+          FROM at_hand AS h
+          INNER JOIN billing.settlement_line AS l ON l.settlement_report_id = h.settlement_report_id
+          WHERE l.kind = 'REFUND' AND l.reference = f.idempotency_key
       );
 $function$;
 
