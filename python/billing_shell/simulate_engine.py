@@ -32,6 +32,7 @@ _BATCH = 50
 _MOST_ROUNDS = 200
 _ANSWER_SECONDS = 10.0
 _SETTLE_SECONDS = 30.0
+_GATEWAY_SHARE = 0.1
 _SWEEPS: tuple[LiteralString, ...] = (
     queries.END_DUNNING,
     queries.EXPIRE_CHECKOUTS,
@@ -77,7 +78,7 @@ class Engine:
                 what overtook them.
             kill_gateway: ends the gateway while calls are made; it stays down until this work ends.
             seed: makes its deaths.
-            faults: share of batches that it does not survive; the gateway dies in a fourth as many.
+            faults: share of batches that it does not survive; the gateway dies in a tenth as many.
         """
         self.worker = "worker 1"
         self.counts: Counter[str] = Counter()
@@ -90,7 +91,7 @@ class Engine:
         self._lives = 1
         self._frozen: list[ChargeResult] = []
         self._stop = asyncio.Event()
-        self._database = Database(database_url, application_name="billing simulate", connections=2)
+        self._database = Database(database_url, application_name="billing simulate", connections=1)
         self._gateway = SimulatedGateway(gateway_url)
         self._settler = Settler(self._database)
         self._settling: asyncio.Task[None] | None = None
@@ -176,7 +177,7 @@ class Engine:
             results = []
             for request in requests:
                 results.append(await self._gateway.charge(request, timeout=_ANSWER_SECONDS))
-                if self._faults <= fate < 1.25 * self._faults:
+                if self._faults <= fate < (1 + _GATEWAY_SHARE) * self._faults:
                     self._kill_gateway()
             if fate < 2 * self._faults / 3:
                 self._die("deaths_after_sending")

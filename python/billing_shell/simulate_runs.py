@@ -17,6 +17,12 @@ from billing_shell.postgres_server import PostgresServer
 from billing_shell.simulate import SimulationOptions, SimulationReport, simulate
 
 _TEMPLATE = "billing_simulate"
+# Every database is new, small and soon gone: nothing is worth a plan per value, or a vacuum.
+_SETTINGS = {
+    "synchronous_commit": "off",
+    "autovacuum": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
 
 
 class Grounds:
@@ -60,9 +66,7 @@ def grounds(url: str | None, bootstrap: str | None) -> Iterator[Grounds]:
         return
     with (
         temporary_data_dir() as directory,
-        PostgresServer(
-            directory / "postgres", durable=False, settings={"synchronous_commit": "off"}
-        ) as server,
+        PostgresServer(directory / "postgres", durable=False, settings=_SETTINGS) as server,
     ):
         yield Grounds(server.url, bootstrap)
 
