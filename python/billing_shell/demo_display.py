@@ -73,4 +73,6 @@ class Display:
 
     def note(self, text: str) -> None:
         """Say something between two steps."""
-        self._console.print(f"{time.monotonic() - self._started:6.1f} s  {text}")
+        # Not broken into lines: it may be a command to copy.
+        line = f"{time.monotonic() - self._started:6.1f} s  {text}"
+        self._console.print(line, soft_wrap=True, markup=False)

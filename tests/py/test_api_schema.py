@@ -18,7 +18,7 @@ from tests.py.support.door import RunningDoor, Shop
 
 SHOP_VARIABLE = "BILLING_TEST_SHOP"  # as schemathesis_hooks reads it
 HERE = Path(__file__).parent
-EXAMPLES = os.environ.get("BILLING_SCHEMATHESIS_EXAMPLES", "8")
+EXAMPLES = os.environ.get("BILLING_SCHEMATHESIS_EXAMPLES", "5")
 SEED = os.environ.get("BILLING_SCHEMATHESIS_SEED", "1")
 OTHER_ENDPOINTS = 5  # two for webhooks, two for health, one for figures
 
