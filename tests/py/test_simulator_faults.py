@@ -57,6 +57,7 @@ async def test_the_same_seed_and_keys_meet_the_same_faults_in_any_order_and_at_a
     tmp_path: Path,
 ) -> None:
     seen = []
+    keys = KEYS[:40]
     for number, seed in enumerate(["7", "7", "8"]):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -64,16 +65,16 @@ async def test_the_same_seed_and_keys_meet_the_same_faults_in_any_order_and_at_a
         with smooth_simulator(folder, *options) as gateway:
             async with client_of(gateway) as client:
                 if number == 0:
-                    for key in KEYS:
+                    for key in keys:
                         for _ in range(2):
                             await send(client, key)
                 else:
                     await put(client, "latency", least=0, most=0.05)
                     for _ in range(2):
-                        await asyncio.gather(*(send(client, key) for key in reversed(KEYS)))
+                        await asyncio.gather(*(send(client, key) for key in reversed(keys)))
             seen.append(fates(gateway))
 
-    assert set(seen[0]) == {(key, send_no) for key in KEYS for send_no in (1, 2)}
+    assert set(seen[0]) == {(key, send_no) for key in keys for send_no in (1, 2)}
     assert seen[1] == seen[0]
     assert seen[2] != seen[0]
     assert len({fault for fault in seen[0].values() if fault}) >= 5

@@ -134,7 +134,7 @@ def end_of(world: World) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def in_order(postgres: TestPostgres, template_database: str) -> Iterator[dict[str, Any]]:
     """How it ends where every event comes once, in order."""
     with postgres.database(template=template_database) as name:
