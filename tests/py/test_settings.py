@@ -30,6 +30,8 @@ def test_every_variable_reaches_its_setting() -> None:
             "BILLING_KAFKA_BOOTSTRAP": "kafka-1:9092, [::1]:9093",
             "BILLING_GATEWAY_URL": "https://gateway.example/base/",
             "BILLING_GATEWAY_ACCOUNT": "eu-cards",
+            "BILLING_GATEWAY_API_KEY": "gw_key_0001",
+            "BILLING_STRIPE_API_KEY": "rk_live_0001",
             "BILLING_DATA_DIR": "/var/lib/billing",
             "BILLING_WEBHOOK_SECRETS": "the-new-secret-0001,the-old-secret-0000",
             "BILLING_LOG_FORMAT": "json",
@@ -42,6 +44,8 @@ def test_every_variable_reaches_its_setting() -> None:
         kafka_bootstrap="kafka-1:9092,[::1]:9093",
         gateway_url="https://gateway.example/base",
         gateway_account="eu-cards",
+        gateway_api_key="gw_key_0001",
+        stripe_api_key="rk_live_0001",
         data_dir=Path("/var/lib/billing"),
         webhook_secrets=("the-new-secret-0001", "the-old-secret-0000"),
         log_format=LogFormat.JSON,
@@ -158,6 +162,15 @@ def test_each_gateway_account_has_webhook_secrets_of_its_own() -> None:
     assert settings.secrets_of("eu-west") == ("the-secret-of-eu-001", "the-older-one-of-eu-1")
     assert settings.secrets_of("nowhere") == ()
     assert "secret-of-eu" not in repr(settings)
+
+
+def test_each_adapter_has_a_key_of_its_own_that_is_not_shown() -> None:
+    settings = Settings.from_environment({"BILLING_STRIPE_API_KEY": "rk_live_0001"})
+    assert settings.api_keys == {"stripe": "rk_live_0001"}
+    assert "rk_live" not in repr(settings)
+    with pytest.raises(SettingsError, match="BILLING_GATEWAY_API_KEY") as refused:
+        Settings.from_environment({"BILLING_GATEWAY_API_KEY": "two\nlines"})
+    assert "lines" not in str(refused.value)
 
 
 def test_a_bad_secret_of_an_account_is_named_by_its_variable() -> None:

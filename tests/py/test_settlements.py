@@ -72,3 +72,22 @@ async def test_a_worker_compares_every_day_that_is_over_both_ways(
         "SELECT covers_from, covers_to, is_fetched FROM billing.settlement_report ORDER BY 1"
     ) == [(DUE, DUE + _DAY, True), (DUE + _DAY, DUE + 2 * _DAY, True)]
     world.close()
+
+
+async def test_what_is_no_span_of_time_is_refused(gateway: SimulatorProcess) -> None:
+    day = {"from": "2027-05-01T00:00:00Z", "to": "2027-05-02T00:00:00+00:00"}
+    async with client_of(gateway) as client:
+        assert (await client.get("/v1/settlements", params=day)).json() == {
+            "object": "list",
+            "data": [],
+            "next_cursor": None,
+        }
+        for name, value in (
+            ("from", ""),
+            ("to", "2027-05-02T00:00:00"),
+            ("cursor", "charge"),
+            ("limit", "0"),
+            ("limit", "501"),
+        ):
+            answer = await client.get("/v1/settlements", params=day | {name: value})
+            assert (answer.status_code, answer.json()["param"]) == (400, name)
