@@ -14,9 +14,11 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import Match, request_response
+from starlette.types import ASGIApp
 
 from billing_shell import api_openapi, crashpoints
 from billing_shell.api_auth import Credentials, presented
@@ -26,7 +28,7 @@ from billing_shell.api_guard import Guard, exchange_of
 from billing_shell.api_health import Health
 from billing_shell.api_keys import Scope
 from billing_shell.api_operations import Operation, Tag
-from billing_shell.api_problem import Catalogue, ProblemError, internal_error, of_status
+from billing_shell.api_problem import Catalogue, ProblemError, of_status
 from billing_shell.api_scrape import Scrape
 from billing_shell.api_shapes import NotThereError
 from billing_shell.api_webhooks import Secrets, Webhooks
@@ -168,11 +170,21 @@ def create_app(options: ApiOptions) -> Guard:
     _add_webhooks(app, door)
     door.health.add_to(app)
     door.scrape.add_to(app)
-    app.add_exception_handler(ProblemError, _refuse)
-    app.add_exception_handler(HTTPException, _refuse_http)
-    app.add_exception_handler(Exception, _fail)
     app.openapi = lambda: _specification(app)  # type: ignore[method-assign]
-    return Guard(app, door.scrape.process)
+    return Guard(app, _answering(app), door.scrape.process)
+
+
+def _answering(app: FastAPI) -> ASGIApp:
+    """What answers requests: the routes, without FastAPI's layers for what no endpoint here has.
+
+    These are parameters to inject, resources to close, bodies to limit and telemetry; they cost as
+    much as the call itself.
+    """
+    for route in app.router.routes:
+        if isinstance(route, APIRoute):
+            route.app = request_response(route.endpoint)
+    handlers = {ProblemError: _refuse, HTTPException: _refuse_http}
+    return ExceptionMiddleware(app.router, handlers=handlers)
 
 
 def _endpoint(door: Door, operation: Operation) -> Endpoint:
@@ -237,10 +249,6 @@ def _allowed(request: Request) -> list[str]:
         if isinstance(route, APIRoute) and route.matches(request.scope)[0] is not Match.NONE
     ]
     return sorted({method for route in matching for method in route.methods or ()})
-
-
-async def _fail(request: Request, _: Exception) -> Response:
-    return internal_error().response(exchange_of(request).request_id)
 
 
 def _is_known(request: Request, response: Response) -> bool:

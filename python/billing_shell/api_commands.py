@@ -1,6 +1,7 @@
 """`billing api` and `billing keys`: run the HTTP door, and say who may come in."""
 
 import re
+import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,8 +74,11 @@ def create_key(database_url: str, name: str, scopes: list[Scope], customer_id: i
 
 @contextmanager
 def temporary_key(database_url: str, name: str, scopes: list[Scope]) -> Iterator[str]:
-    """Lets a key in for as long as the context lasts; arguments and errors as of `create_key`."""
-    key, key_id = _create(database_url, name, scopes, None)
+    """Lets a key in for as long as the context lasts; arguments and errors as of `create_key`.
+
+    Its name is completed by chance: one that outlived its process is in nobody's way.
+    """
+    key, key_id = _create(database_url, f"{name}-{secrets.token_hex(4)}", scopes, None)
     try:
         yield key
     finally:

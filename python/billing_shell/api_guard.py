@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import structlog
+from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -74,8 +75,16 @@ def exchange_of(request: Request) -> Exchange:
 class Guard:
     """The outermost layer, an ASGI application around another."""
 
-    def __init__(self, app: ASGIApp, metrics: HttpMetrics) -> None:
+    def __init__(self, app: FastAPI, answering: ASGIApp, metrics: HttpMetrics) -> None:
+        """Nothing happens yet.
+
+        Args:
+            app: whose life this is, and whose specification.
+            answering: answers its requests.
+            metrics: of requests.
+        """
         self.app = app
+        self._answering = answering
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,6 +93,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         exchange = Exchange(_request_id(Headers(scope=scope)))
+        scope["app"] = self.app
         scope[_KEY] = exchange
         structlog.contextvars.bind_contextvars(request_id=exchange.request_id)
         with self._metrics.in_flight.track_inprogress():
@@ -96,7 +106,7 @@ class Guard:
         try:
             try:
                 exchange.body = await _body(scope, receive)
-                await self.app(scope, _nothing_more, send)
+                await self._answering(scope, _nothing_more, send)
             except ProblemError as problem:
                 await problem.response(exchange.request_id)(scope, receive, send)
         except _ClientGoneError:
@@ -156,7 +166,10 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
         ProblemError: 413 too large, or 408 too slow; the connection ends with it.
     """
     limit = LARGEST_EVENT if scope["path"].startswith(_WEBHOOKS) else LARGEST_BODY
-    announced = Headers(scope=scope).get("content-length", "0")
+    headers = Headers(scope=scope)
+    announced = headers.get("content-length", "0")
+    if announced == "0" and "transfer-encoding" not in headers:
+        return b""
     if not announced.isdecimal() or int(announced) > limit:
         raise _closing(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     body = bytearray()

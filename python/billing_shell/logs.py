@@ -16,6 +16,24 @@ from billing_shell.settings import LogFormat
 _QUIET = ("procrastinate", "httpx", "httpcore", "psycopg.pool", "asyncio", "stripe")
 
 
+class _Line(str):
+    """A line of ours, written out already."""
+
+    __slots__ = ()
+
+
+def _as_line(_logger: object, _method: str, text: Any) -> _Line:  # noqa: ANN401 - as structlog has it
+    return _Line(text)
+
+
+class _Formatter(structlog.stdlib.ProcessorFormatter):
+    """Writes out the lines of libraries, and leaves ours as they are: there are many of them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return record.msg if type(record.msg) is _Line else super().format(record)
+
+
 def configure_logs(log_format: LogFormat | None) -> None:
     """Sends all log lines to standard error.
 
@@ -30,16 +48,6 @@ def configure_logs(log_format: LogFormat | None) -> None:
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.processors.StackInfoRenderer(),
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=True,
-    )
     # Neither shows the variables of a traceback, as both would by default.
     traceback = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
     last: list[Any] = (
@@ -51,13 +59,27 @@ def configure_logs(log_format: LogFormat | None) -> None:
             )
         ]
     )
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.processors.StackInfoRenderer(),
+            *last,
+            _as_line,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
+        _Formatter(
             foreign_pre_chain=shared,
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
+    # No line says which thread, process or file it is from, so none is found out.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # noqa: SLF001 - as Python's manual says
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.INFO)

@@ -169,7 +169,7 @@ def test_every_figure_of_the_database_is_explained(database: Connection) -> None
 
 def test_the_specification_names_every_endpoint_with_examples() -> None:
     app = create_app(ApiOptions(database_url="postgresql://nobody@nowhere/none")).app
-    document = app.openapi()  # type: ignore[attr-defined]
+    document = app.openapi()
     assert document["openapi"].startswith("3.1")
     found = {
         (method.upper(), path) for path, methods in document["paths"].items() for method in methods
