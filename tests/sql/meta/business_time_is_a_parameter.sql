@@ -15,6 +15,7 @@ INSERT INTO may_read_the_wall_clock VALUES
 ('billing.send_attempts', 'leases'),
 ('billing.doubt_lapsed_attempts', 'leases'),
 ('billing.triage_invoices', 'leases'),
+('billing.resolve_without_call', 'holds, as of Retry-After'),
 ('billing_worker.attempts_to_look_up', 'leases'),
 ('billing.close_webhooks', 'retries of webhooks'),
 ('billing.process_refund_webhooks', 'retries of webhooks'),
