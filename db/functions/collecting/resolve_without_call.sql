@@ -12,7 +12,7 @@ AS $function$
 -- Raises:     nothing of its own
 -- Idempotent: yes
 DECLARE
-    c_aside CONSTANT interval := '5 seconds';
+    c_aside CONSTANT interval := interval '5 seconds';
     v_triage billing.triage[] := ARRAY(
         SELECT t FROM billing.triage_invoices(p_invoices, p_account, p_as_of) AS t
     );
