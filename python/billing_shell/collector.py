@@ -194,6 +194,7 @@ class Collector:
             queries.START_ATTEMPTS,
             {"account": account.code, "limit": number, "worker": self._worker},
             ChargeRequest,
+            crash_point="claim_made",
         )
         took = lease_clock() - claimed_at
         lead = max(_LEAD_MEMORY * self._lead, _LEAD_FACTOR * took, _SHORTEST_LEAD)

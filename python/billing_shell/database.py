@@ -6,7 +6,7 @@ a transaction pooler drops the session's settings.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, LiteralString, Self, TypeVar
 
@@ -17,6 +17,7 @@ from psycopg.rows import class_row
 from psycopg.types.composite import CompositeInfo, register_composite
 from psycopg_pool import AsyncConnectionPool
 
+from billing_shell import crashpoints
 from billing_shell.errors import DatabaseError, translate
 from billing_shell.gateway import ChargeResult, RefundResult
 
@@ -125,9 +126,20 @@ class Database:
         await self.close()
 
     async def rows(
-        self, query: LiteralString, parameters: Mapping[str, object], row: type[_Row]
+        self,
+        query: LiteralString,
+        parameters: Mapping[str, object],
+        row: type[_Row],
+        *,
+        crash_point: str = "",
     ) -> list[_Row]:
         """Makes one call and returns its rows, each as a `row` made from the columns by name.
+
+        Args:
+            query: one of `queries`.
+            parameters: by name.
+            row: what each row becomes.
+            crash_point: reached before the call commits, unless it returns no row.
 
         Raises:
             BillingError: the engine refused it.
@@ -137,10 +149,14 @@ class Database:
         with _translated():
             async with (
                 self._pool.connection() as connection,
+                connection.transaction() if crashpoints.armed(crash_point) else nullcontext(),
                 connection.cursor(row_factory=class_row(row)) as cursor,
             ):
                 await cursor.execute(query, parameters)
-                return await cursor.fetchall()
+                rows = await cursor.fetchall()
+                if rows:
+                    crashpoints.reach(crash_point)
+                return rows
 
     async def value(self, query: LiteralString, parameters: Mapping[str, object]) -> Any:  # noqa: ANN401
         """Makes one call and returns its one value; raises as `rows`."""

@@ -19,6 +19,7 @@ from procrastinate.jobs import DeleteJobCondition, Status
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
+from billing_shell import crashpoints
 from billing_shell.database import WORKER_ROLE, session_conninfo
 from billing_shell.errors import DatabaseError
 from billing_shell.waiting import pause
@@ -45,7 +46,8 @@ class PeriodicTask:
     Attributes:
         name: of the task.
         cron: when, with seconds in the sixth field.
-        run: looks after it; not called while it still runs in this process.
+        run: looks after it, and returns something true if it found anything to do; not called
+            while it still runs in this process.
         hint: called for every job, also while `run` runs.
         gateway_account: whose workers it concerns; empty for all workers.
     """
@@ -203,7 +205,8 @@ class JobQueue:
                 return
             runs = True
             try:
-                await task.run()
+                if await task.run():
+                    crashpoints.reach(f"{task.name}_job_ending")
             except DatabaseError as error:
                 _log.warning("task_failed", task=task.name, code=error.code, error=error.message)
             finally:

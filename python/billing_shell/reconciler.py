@@ -8,7 +8,7 @@ import asyncio
 
 import structlog
 
-from billing_shell import queries
+from billing_shell import crashpoints, queries
 from billing_shell.breaker import Breaker
 from billing_shell.clocks import ClockGuard, lease_clock
 from billing_shell.database import Database
@@ -81,6 +81,7 @@ class Reconciler:
                 reservation = await self._reserve(waiting + (_BATCH if more else 0))
                 free = len(reservation.slots) - waiting
                 if more and free > 0:
+                    crashpoints.reach("lookup_slots_reserved")
                     claimed = await self._claim(account, free)
                     asked += claimed
                     more = claimed == free
@@ -111,7 +112,10 @@ class Reconciler:
             queries.ATTEMPTS_TO_LOOK_UP,
             {"account": account.code, "limit": number, "worker": self._worker},
             ChargeRequest,
+            crash_point="claim_made",
         )
+        if requests:
+            crashpoints.reach("lookups_started")
         send_before = claimed_at + account.lease_margin.total_seconds()
         timeout = account.request_timeout.total_seconds()
         self._dispatcher.add(Claim(request, send_before, timeout) for request in requests)

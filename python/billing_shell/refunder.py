@@ -99,6 +99,7 @@ class Refunder:
                 _log.warning("refunds_wait", error=str(error))
                 break
             if reservation.slots:
+                crashpoints.reach("refund_slots_reserved")
                 made = await self._round(account, reservation.slots)
                 if made == 0:
                     break
@@ -118,7 +119,7 @@ class Refunder:
         asked = await self._claim(queries.REFUNDS_TO_LOOK_UP, account, len(slots))
         free = len(slots) - len(asked)
         sent = await self._claim(queries.START_REFUNDS, account, free) if free else []
-        if sent:
+        if asked or sent:
             crashpoints.reach("refunds_started")
         send_before = claimed_at + account.lease_margin.total_seconds()
         timeout = account.request_timeout.total_seconds()
@@ -143,6 +144,7 @@ class Refunder:
             query,
             {"account": account.code, "limit": number, "worker": self._worker},
             RefundRequest,
+            crash_point="claim_made",
         )
 
     def _call(
@@ -172,7 +174,10 @@ class Refunder:
         while results:
             try:
                 settlements = await self._database.rows(
-                    queries.SETTLE_REFUNDS, {"results": list(results)}, RefundSettlement
+                    queries.SETTLE_REFUNDS,
+                    {"results": list(results)},
+                    RefundSettlement,
+                    crash_point="settlement_made",
                 )
             except RetryableError as error:
                 _log.warning("refunds_unsettled", code=error.code, error=error.message)

@@ -109,7 +109,10 @@ class Settler:
         while True:
             try:
                 settlements = await self._database.rows(
-                    queries.SETTLE_ATTEMPTS, {"results": list(results)}, Settlement
+                    queries.SETTLE_ATTEMPTS,
+                    {"results": list(results)},
+                    Settlement,
+                    crash_point="settlement_made",
                 )
             except RetryableError as error:
                 failures += 1

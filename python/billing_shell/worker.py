@@ -275,10 +275,14 @@ class Worker:
             ),
         ]
 
-    async def _stay_awake(self) -> None:
-        """Lasts for as long as hints keep the collector awake, so that the job shows that it is."""
+    async def _stay_awake(self) -> int:
+        """Lasts for as long as hints keep the collector awake, so that the job shows that it is.
+
+        Returns how many answers are recorded by then.
+        """
         while not self._stop.is_set() and self._collector.awake_seconds > 0:
             await pause(self._collector.awake_seconds, self._stop)
+        return self._settler.settled
 
     async def _keep_house(self) -> None:
         await self._queue.sweep_stalled_jobs()

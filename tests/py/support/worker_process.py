@@ -102,12 +102,12 @@ async def _run(options: WorkerOptions) -> int:
     return 0 if await worker.run() else 1
 
 
-def _main() -> int:
-    options = json.loads(sys.argv[1])
+def work(options: dict[str, Any]) -> int:
+    """Be a worker until told to stop; return the exit code."""
     options["cadence"] = Cadence(**options.get("cadence", {}))
     configure_logs(LogFormat.JSON)
     return asyncio.run(_run(WorkerOptions(**options)))
 
 
 if __name__ == "__main__":
-    sys.exit(_main())
+    sys.exit(work(json.loads(sys.argv[1])))

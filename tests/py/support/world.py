@@ -149,12 +149,14 @@ def _connect(url: str) -> psycopg.Connection[Any]:
     return connection
 
 
-async def until(condition: Callable[[], bool], what: str = "") -> None:
+async def until(
+    condition: Callable[[], bool], what: str = "", *, every: float = _LOOK_EVERY
+) -> None:
     """Wait for what shows in the traces of other processes; they cannot tell us."""
     try:
         async with asyncio.timeout(_LONGEST_WAIT):
             while not condition():  # noqa: ASYNC110  other processes set no event of ours
-                await asyncio.sleep(_LOOK_EVERY)
+                await asyncio.sleep(every)
     except TimeoutError as error:
         raise AssertionError(f"waited for {what or condition} in vain") from error
 
