@@ -318,7 +318,7 @@ class DemoRun:
             return self._running.enter_context(self._fleet.relay(self._around.topic))
 
     def _workers_of_whom_one_is_killed(self) -> list[tuple[Any, ...]]:
-        """Start the workers, kill the first in the middle, and start it again.
+        """Start the first worker, kill it in the middle, and start it again with the others.
 
         Returns:
             what was claimed when it was dead: customer, attempt, claim epoch.
@@ -327,15 +327,15 @@ class DemoRun:
             self._display.step("worker, killed with answers that nobody will record") as step,
             self._standing_still_in_the_middle() as still,
         ):
-            for number in range(2, self._around.workers + 1):
-                self._workers.append(self._running.enter_context(self._fleet.worker(number)))
+            # Alone: others might leave it too few answers to come to its crash point.
             first = self._running.enter_context(self._fleet.worker(1, still))
             self._bell.ring("renew")
             step.say(f"waiting for {still.point}")
             self._kill(first, "worker", still)
             with self._as("billing_readonly") as reader:
                 claimed = reader.execute(_CLAIMED).fetchall()
-            self._workers.append(self._running.enter_context(self._fleet.worker(1)))
+            for number in range(1, self._around.workers + 1):
+                self._workers.append(self._running.enter_context(self._fleet.worker(number)))
             self._bell.ring("renew")
         return claimed
 
