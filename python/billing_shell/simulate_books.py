@@ -119,6 +119,7 @@ def compare_money(
     charges = read_charges(ledger)
     findings: list[str] = []
     figures: Counter[str] = Counter()
+    paid_under: dict[int, set[str]] = defaultdict(set)
     attempts = {key: rest for key, *rest in connection.execute(_ATTEMPTS).fetchall()}
     for reference, made in charges.items():
         moved = [amount for status, amount in made if status == "succeeded"]
@@ -129,7 +130,9 @@ def compare_money(
         if reference not in attempts:
             findings.append(f"{reference} is known to the gateway only")
             continue
-        _, status, captured = attempts[reference]
+        invoice, status, captured = attempts[reference]
+        if moved:
+            paid_under[invoice].add(reference)
         if moved and status in _OPEN:
             figures["moved_and_still_asked_about"] += 1
         elif sum(moved) != (captured or 0):
@@ -140,6 +143,11 @@ def compare_money(
         f"{key} is SUCCEEDED, and the gateway knows nothing of it"
         for key, (_, status, _) in attempts.items()
         if status == "SUCCEEDED" and key not in charges
+    )
+    findings.extend(
+        f"double charge: invoice {invoice} was paid under {len(keys)} keys"
+        for invoice, keys in paid_under.items()
+        if len(keys) > 1
     )
     return figures, findings
 

@@ -165,6 +165,18 @@ def test_money_that_moved_otherwise_is_seen(
     assert said in str(compare_money(business.connection, ledger)[1])
 
 
+def test_one_invoice_that_was_paid_under_two_keys_is_seen(business: Business, ledger: Path) -> None:
+    with business.connection.transaction(force_rollback=True):
+        business.value("SET LOCAL session_replication_role = replica")
+        business.value(
+            "UPDATE billing.payment_attempt AS a SET attempt_no = 1000 + a.attempt_id,"
+            " invoice_id = (SELECT min(o.invoice_id)"
+            " FROM billing.payment_attempt AS o WHERE o.status = 'SUCCEEDED')"
+            " WHERE status = 'SUCCEEDED'"
+        )
+        assert "was paid under" in str(compare_money(business.connection, ledger)[1])
+
+
 def test_money_that_went_back_unasked_is_seen(business: Business, ledger: Path) -> None:
     change(
         ledger,

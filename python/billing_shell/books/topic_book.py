@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka import TopicPartition as Partition
 
 _BATCH = 1_000
-_POLL_SECONDS = 1.0
+_POLL_SECONDS = 0.1
 
 
 class TopicUnreadableError(Exception):
