@@ -26,6 +26,7 @@ from billing_shell.waiting import pause
 _BATCH = 32
 _LEAD = 0.03
 _RATE_LIMITED = "rate_limited"
+_SLOT_MISSED = "slot_missed"
 _SHORTEST_BACKOFF = 0.1
 _LONGEST_BACKOFF = 5.0
 _PAUSE_WITHOUT_RETRY_AFTER = Decimal(1)
@@ -114,7 +115,10 @@ class Refunder:
         return due
 
     async def _round(self, account: GatewayAccount, slots: Sequence[Slot]) -> int:
-        """Claims as many as there are slots: what is to be asked first, then what is to be sent."""
+        """Claims as many as there are slots: what is to be asked first, then what is to be sent.
+
+        Returns how many calls were made; one that missed its slot waits for the next round.
+        """
         claimed_at = lease_clock()
         asked = await self._claim(queries.REFUNDS_TO_LOOK_UP, account, len(slots))
         free = len(slots) - len(asked)
@@ -134,8 +138,9 @@ class Refunder:
                 for call, slot in zip(calls, sorted(slots, key=lambda slot: slot.at), strict=False)
             )
         )
-        await self._settle([result for result in results if result is not None])
-        return len(calls)
+        answers = [result for result in results if result is not None]
+        await self._settle(answers)
+        return sum(answer.code != _SLOT_MISSED for answer in answers)
 
     async def _claim(
         self, query: LiteralString, account: GatewayAccount, number: int
@@ -158,7 +163,7 @@ class Refunder:
         async def call(slot: Slot, send_before: float, timeout: float) -> RefundResult | None:  # noqa: ASYNC109  as in Gateway
             usable = await slot.reached()
             if not usable or lease_clock() >= send_before:
-                return _not_made(request, "slot_missed") if source is Source.SEND else None
+                return _not_made(request, _SLOT_MISSED) if source is Source.SEND else None
             result = await operation(request, timeout=timeout)
             crashpoints.reach("refund_answered")
             self._breaker.record(result)
