@@ -239,7 +239,7 @@ COMMENT ON TABLE billing.payment_method IS 'A token of a payment method at a gat
 COMMENT ON COLUMN billing.payment_method.customer_id IS 'Customer who owns it.';
 COMMENT ON COLUMN billing.payment_method.payment_method_id IS 'Payment method.';
 COMMENT ON COLUMN billing.payment_method.gateway_account_id IS 'Gateway account that knows the token.';
-COMMENT ON COLUMN billing.payment_method.token IS 'Token of the gateway.';
+COMMENT ON COLUMN billing.payment_method.token IS 'Token of the gateway; ''erased'' once the customer is.';
 COMMENT ON COLUMN billing.payment_method.brand IS 'Card brand for display, or NULL.';
 COMMENT ON COLUMN billing.payment_method.last4 IS 'Last four digits for display, or NULL.';
 COMMENT ON COLUMN billing.payment_method.exp_month IS 'Expiry month 1 to 12, or NULL.';

@@ -95,7 +95,7 @@ COMMENT ON COLUMN billing.payment_attempt.idempotency_key IS
 '<prefix>-inv-<invoice id>-try-<n>: key and reference at the gateway, unique in the world.';
 COMMENT ON COLUMN billing.payment_attempt.gateway_account_id IS 'Gateway account; NULL where there was no payment method.';
 COMMENT ON COLUMN billing.payment_attempt.payment_method_id IS 'Payment method; NULL where there was none.';
-COMMENT ON COLUMN billing.payment_attempt.payment_method_token IS 'Token sent.';
+COMMENT ON COLUMN billing.payment_attempt.payment_method_token IS 'Token sent; ''erased'' once the customer is.';
 COMMENT ON COLUMN billing.payment_attempt.description IS 'Text sent.';
 COMMENT ON COLUMN billing.payment_attempt.gateway_intent_id IS
 'Intent of an earlier try that this one confirms again; NULL where it makes one, or where the gateway has none.';
@@ -133,6 +133,12 @@ AS $function$
 -- Raises:     SB901 a stored request or an ended attempt was to be changed
 -- Idempotent: yes
 BEGIN
+    -- Nothing is sent for it any more, and its customer is erased.
+    IF old.ended_at IS NOT NULL AND new.payment_method_token = 'erased'
+        AND to_jsonb(new) - 'payment_method_token' = to_jsonb(old) - 'payment_method_token'
+    THEN
+        RETURN new;
+    END IF;
     IF (new.invoice_id, new.attempt_no, new.amount, new.currency, new.idempotency_key, new.description, new.started_at)
         IS DISTINCT FROM
         (old.invoice_id, old.attempt_no, old.amount, old.currency, old.idempotency_key, old.description, old.started_at)
@@ -154,7 +160,7 @@ END;
 $function$;
 
 COMMENT ON FUNCTION billing.guard_attempt IS
-'Trigger: what was sent never changes; an ended attempt is rewritten by nothing but a success.';
+'Trigger: what was sent never changes; an ended attempt is rewritten by nothing but a success. Erasure takes the token of an ended one.';
 
 CREATE TRIGGER attempt_keeps_what_was_sent BEFORE UPDATE ON billing.payment_attempt
 FOR EACH ROW WHEN (

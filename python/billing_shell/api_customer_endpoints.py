@@ -38,6 +38,16 @@ CUSTOMERS: tuple[Operation, ...] = (
         Tag.CUSTOMERS,
         Item(view="billing_api.customer", answer=answers.Customer, missing=NO_CUSTOMER),
     ),
+    Operation(
+        method="DELETE",
+        path="/customers/{customerId}",
+        name="eraseCustomer",
+        summary="Close a customer for good and erase contact, cards and tokens",
+        tag=Tag.CUSTOMERS,
+        shape=Call(function="billing_api.erase_customer", answer=answers.Customer),
+        scope=Scope.WRITE,
+        takes_key=True,
+    ),
     reading(
         "/customers/{customerId}/access",
         "hasAccess",

@@ -36,6 +36,7 @@ from tests.py.support.servers import TestPostgres
 # What must have happened before a call can succeed; ids that it returns are those to call with.
 BEFORE = {
     "undoCancel": "SELECT billing_api.cancel_subscription(%(subscription_id)s, true)",
+    "eraseCustomer": "SELECT c.customer_id FROM billing_api.create_customer('gone', 'USD') AS c",
     "undoChange": (
         "SELECT billing_api.change_plan(%(subscription_id)s, 'PRO_PLUS',"
         " p_timing => 'AT_PERIOD_END')"
