@@ -24,11 +24,13 @@ DECLARE
     v_last_invoice_id bigint;
     v_preview jsonb;
 BEGIN
-    SELECT coalesce(max(i.invoice_id), 0)
-    INTO STRICT v_last_invoice_id
-    FROM billing.invoice AS i
-    WHERE i.customer_id = v_customer_id AND i.subscription_id = p_subscription_id;
     BEGIN
+        -- Locked before it is looked at: what another change has just issued is none of this one's invoices.
+        PERFORM billing.require_subscription(p_subscription_id);
+        SELECT coalesce(max(i.invoice_id), 0)
+        INTO STRICT v_last_invoice_id
+        FROM billing.invoice AS i
+        WHERE i.customer_id = v_customer_id AND i.subscription_id = p_subscription_id;
         PERFORM billing_api.change_plan(
             p_subscription_id, p_plan_code, p_quantity, p_timing, p_payment_behavior, p_expected_version, NULL, p_as_of
         );

@@ -32,6 +32,15 @@ BEGIN
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS c;
 
+    -- A worker that is about to start a charge holds the invoice and not the subscription: wait for it, then look again.
+    PERFORM 1
+    FROM billing.invoice AS i
+    INNER JOIN unnest(v_claimed) AS k
+        ON k.customer_id = i.customer_id AND k.subscription_id = i.subscription_id
+    WHERE i.status = 'OPEN'
+    ORDER BY i.customer_id, i.invoice_id
+    FOR NO KEY UPDATE OF i;
+
     SELECT coalesce(
         array_agg(ROW(k.customer_id, k.subscription_id, 'EXPIRED', 'checkout_abandoned', v_as_of)::billing.ending),
         '{}'
