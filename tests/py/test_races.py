@@ -116,6 +116,24 @@ _RENEWALS_CHARGED = """
     INNER JOIN billing.invoice AS i USING (customer_id, invoice_id)
     WHERE i.kind = 'RENEWAL' AND a.status = 'SUCCEEDED' AND a.amount = 3000
 """
+_BILL_BY_HAND = """
+    SELECT invoice_id
+    FROM billing_api.create_manual_invoice(%s, 3000, 'USD', 'a fee', p_idempotency_key => 'fee')
+"""
+_REFUND = "SELECT billing_api.refund_invoice(%(invoice)s, %(amount)s, %(key)s)"
+_CANCEL_FOR = "SELECT billing_api.cancel_subscription(%(subscription)s, false, %(kind)s)"
+_STALE_CALLS: dict[str, tuple[str, dict[str, object], int]] = {
+    "credit for unused time": (_CANCEL_FOR, {"kind": "CREDIT"}, 3000),
+    "refund of unused time": (_CANCEL_FOR, {"kind": "REFUND"}, 3000),
+    "refund": (_REFUND, {"amount": 500, "key": "stale"}, 2500),
+    "refund of a manual invoice": (_REFUND, {"amount": 500, "key": "stale"}, 2500),
+}
+"""What is called, with what, and how much of 3000 has gone back after it and a refund of 2000."""
+_GIVEN_BACK = """
+    SELECT
+        (SELECT sum(amount) FROM billing.refund)
+        + (SELECT coalesce(sum(amount), 0) FROM billing.credit_entry)
+"""
 
 
 @pytest.fixture
@@ -335,6 +353,36 @@ def test_o11_the_second_call_with_a_key_waits_for_the_answer_of_the_first(
     assert refused.value.sqlstate == "SB305"
     assert business.value("SELECT count(*) FROM billing.subscription") == 1
     assert business.value("SELECT count(*) FROM billing.idempotency_key") == 1
+
+
+@pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])
+@pytest.mark.parametrize("stale_call", _STALE_CALLS)
+def test_an_older_snapshot_than_a_refund_gives_nothing_back(
+    business: Business, database_url: str, isolation: str, stale_call: str
+) -> None:
+    """Half of a period that 3000 paid is over, and 2000 go back: so not another 1500 after that."""
+    call, arguments, given_back = _STALE_CALLS[stale_call]
+    subscription = business.sign_up("c")
+    invoice = business.value("SELECT invoice_id FROM billing.invoice")
+    if "manual" in stale_call:
+        invoice = business.value(_BILL_BY_HAND, business.customers["c"])
+    business.collect()
+    business.set_clock("2027-02-14T10:00:00Z")
+    arguments = {**arguments, "subscription": subscription, "invoice": invoice}
+
+    with sessions(database_url, 1) as (stale,):
+        stale.execute(b"BEGIN ISOLATION LEVEL " + isolation.encode())
+        value(stale, "SELECT 1 FROM billing_api.invoice LIMIT 1")
+        business.value(_REFUND, invoice=invoice, amount=2000, key="first")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            stale.execute(call.encode(), arguments)
+        stale.execute("ROLLBACK")
+
+        stale.execute(b"BEGIN ISOLATION LEVEL " + isolation.encode())
+        stale.execute(call.encode(), arguments)
+        stale.execute("COMMIT")
+    assert business.value(_GIVEN_BACK) == given_back
+    assert business.violations() == []
 
 
 class Turmoil:

@@ -11,7 +11,7 @@ SET search_path = ''
 SET timezone = 'UTC'
 AS $function$
 -- Locks:      idempotency_key -> subscription -> invoice
--- Writes:     idempotency_key, refund
+-- Writes:     idempotency_key, refund, subscription (version)
 -- Raises:     SB101 no key, SB104 p_as_of, SB106 amount, SB204 invoice, SB305 key used with other arguments,
 --             SB330 more than is left, which stands in DETAIL
 -- Idempotent: yes, by p_idempotency_key, which is required and unique for ever
@@ -46,6 +46,7 @@ BEGIN
             MESSAGE = format('of invoice %s %s %s are left to refund', p_invoice_id, v_left, v_invoice.currency),
             DETAIL = v_left::text;
     END IF;
+    PERFORM billing.outdate_snapshots(v_invoice);
     v_refund_ids := billing.request_refunds(
         v_customer_id, ARRAY[p_invoice_id], coalesce(p_amount, v_left), 'REQUESTED', v_as_of
     );
