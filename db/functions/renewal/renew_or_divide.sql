@@ -12,7 +12,8 @@ AS $function$
 -- Raises:     every error that is not one of the data (lock, time-out, disk, cancel), and SB401 a partition of the outbox
 --             was made meanwhile: the batch is to be tried again
 -- Idempotent: no
--- One block per batch costs nothing; only a batch with a poisoned row is divided, by 16, until that row stands alone.
+-- One block per batch costs nothing; only a batch with a poisoned row is divided, by 16, until that row stands alone. What
+-- was taken by somebody else a moment ago is seen by the next try, so a row that stands alone gets one.
 DECLARE
     c_ways CONSTANT integer := 16;
     v_size integer;
@@ -23,22 +24,25 @@ DECLARE
     v_part billing.renewal_outcome;
     v_sum billing.renewal_outcome := ROW(0, 0, 0, 0);
 BEGIN
-    BEGIN
-        RETURN billing.renew_claimed(p_claimed, p_as_of, p_run_id);
-    EXCEPTION WHEN OTHERS THEN
-        GET STACKED DIAGNOSTICS
-            v_sqlstate = RETURNED_SQLSTATE, v_message = MESSAGE_TEXT, v_table = TABLE_NAME,
-            v_constraint = CONSTRAINT_NAME;
-        -- A day of the outbox was attached while this statement was on its way into the default partition.
-        IF v_sqlstate = '23514' AND v_constraint = '' AND v_table LIKE 'outbox_event%' THEN
-            RAISE EXCEPTION USING
-                ERRCODE = 'SB401',
-                MESSAGE = 'a partition of the outbox was made at this very moment';
-        END IF;
-        IF v_sqlstate !~ '^(22|23|SB9)' THEN
-            RAISE;
-        END IF;
-    END;
+    FOR v_try IN 1 .. 2 LOOP
+        BEGIN
+            RETURN billing.renew_claimed(p_claimed, p_as_of, p_run_id);
+        EXCEPTION WHEN OTHERS THEN
+            GET STACKED DIAGNOSTICS
+                v_sqlstate = RETURNED_SQLSTATE, v_message = MESSAGE_TEXT, v_table = TABLE_NAME,
+                v_constraint = CONSTRAINT_NAME;
+            -- A day of the outbox was attached while this statement was on its way into the default partition.
+            IF v_sqlstate = '23514' AND v_constraint = '' AND v_table LIKE 'outbox_event%' THEN
+                RAISE EXCEPTION USING
+                    ERRCODE = 'SB401',
+                    MESSAGE = 'a partition of the outbox was made at this very moment';
+            END IF;
+            IF v_sqlstate !~ '^(22|23|SB9)' THEN
+                RAISE;
+            END IF;
+        END;
+        EXIT WHEN v_sqlstate <> '23505' OR cardinality(p_claimed) > 1;
+    END LOOP;
 
     IF cardinality(p_claimed) = 1 THEN
         PERFORM billing.park_subscription(p_claimed[1], v_sqlstate, v_message, p_as_of);

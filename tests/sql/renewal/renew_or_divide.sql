@@ -1,6 +1,6 @@
 -- Data errors park one row; every other error is the caller's, and the batch stays as it was.
 BEGIN;
-SELECT plan(12);
+SELECT plan(14);
 
 SELECT billing_test.clock('2028-01-01T00:00:00Z');
 SELECT billing_api.create_plan('BASIC', 'Basic', 3000, 'USD', 'MONTH', p_as_of => '2027-01-01T00:00:00Z');
@@ -54,6 +54,27 @@ SELECT is(pg_temp.renew_with('08006'), '08006', 'a lost connection');
 SELECT is(pg_temp.renew_with('XX000'), 'XX000', 'a fault of the server');
 SELECT is(pg_temp.renew_with('SB303'), 'SB303', 'and a transition that the engine does not know, which is a fault of ours');
 SELECT is((SELECT count(*) FROM billing.invoice AS i WHERE i.kind = 'RENEWAL'), 0::bigint, 'after an error nothing is left behind');
+
+-- A number that somebody else had taken is another one the next time. Twenty are tried, then two of them, then the one.
+CREATE TEMPORARY SEQUENCE tries;
+GRANT USAGE ON SEQUENCE tries TO PUBLIC;
+CREATE OR REPLACE FUNCTION pg_temp.fail()
+RETURNS trigger
+LANGUAGE plpgsql
+AS $function$
+BEGIN
+    IF new.kind = 'RENEWAL' AND new.subscription_id = current_setting('test.victim')::bigint
+        AND nextval('tries') <= current_setting('test.failures')::integer
+    THEN
+        RAISE EXCEPTION USING ERRCODE = current_setting('test.sqlstate'), MESSAGE = 'made up';
+    END IF;
+    RETURN new;
+END;
+$function$;
+SELECT set_config('test.failures', '3', true);
+SELECT is(pg_temp.renew_with('23505'), '20 renewed, 0 parked', 'a unique violation of one row alone is tried once more');
+SELECT setval('tries', 1, false), set_config('test.failures', '4', true);
+SELECT is(pg_temp.renew_with('23505'), '19 renewed, 1 parked', 'and the row is parked where it fails again');
 
 -- The whole batch is poisoned.
 DROP TRIGGER fail ON billing.invoice;
