@@ -41,8 +41,10 @@ BEGIN
         SELECT nullif(i.customer_id, 0), format('idempotency key of %s', i.operation), i.idempotency_key
         FROM billing.idempotency_key AS i
         UNION ALL
-        SELECT w.customer_id, format('webhook %s', w.webhook_event_id), w.payload ->> 'code'
+        SELECT w.customer_id, format('webhook %s, %s', w.webhook_event_id, m.key), m.value
         FROM billing.webhook_event AS w
+        CROSS JOIN LATERAL jsonb_each_text(w.payload) AS m
+        WHERE m.key IN ('paymentId', 'refundId', 'intentId', 'reference', 'code')
     ) AS x
     WHERE (p_customers IS NULL OR x.customer_id IS NULL OR x.customer_id = ANY (p_customers))
       AND x.text ~ '[0-9](?:[ -]?[0-9]){12}' AND billing.looks_like_card_number(x.text);

@@ -14,8 +14,7 @@ AS $function$
 -- Writes:     webhook_event
 -- Raises:     SB101 malformed event, SB104 p_as_of, SB105 card number, SB206 unknown account
 -- Idempotent: yes, by (gateway account, event id)
--- The signature has been verified, and the account is that of the endpoint, never one named in the payload. Only what
--- is understood is kept: personal data of the gateway's payload never comes in.
+-- The signature has been verified, and the account is that of the endpoint, never one named in the payload.
 DECLARE
     v_as_of timestamptz := billing.require_as_of(p_as_of);
     v_account billing.gateway_account := billing.require_gateway_account(p_gateway_account);
@@ -35,14 +34,7 @@ BEGIN
 
     INSERT INTO billing.webhook_event (gateway_account_id, event_id, event_type, payload, received_at)
     VALUES (
-        v_account.gateway_account_id, p_event_id, p_event_type,
-        jsonb_strip_nulls(jsonb_build_object(
-            'paymentId', p_payload ->> 'paymentId', 'refundId', p_payload ->> 'refundId',
-            'intentId', p_payload ->> 'intentId', 'reference', p_payload ->> 'reference',
-            'outcome', p_payload ->> 'outcome', 'amount', p_payload -> 'amount',
-            'currency', p_payload ->> 'currency', 'code', p_payload ->> 'code'
-        )),
-        v_as_of
+        v_account.gateway_account_id, p_event_id, p_event_type, billing.clean_webhook_payload(p_payload), v_as_of
     )
     ON CONFLICT ON CONSTRAINT webhook_event_is_stored_once DO NOTHING;
     RETURN CASE WHEN found THEN 'STORED' ELSE 'DUPLICATE' END;
