@@ -11,7 +11,7 @@ AS $function$
 -- Raises:     SB101 not an array of 1 to 10000 results, or a result that cannot be read
 -- Idempotent: yes
 DECLARE
-    v_bad billing.charge_result;
+    v_bad record;
 BEGIN
     IF (cardinality(p_results) BETWEEN 0 AND 10000) IS NOT TRUE THEN
         RAISE EXCEPTION USING
@@ -20,7 +20,7 @@ BEGIN
     END IF;
     SELECT r.*
     INTO v_bad
-    FROM unnest(p_results) AS r
+    FROM unnest(p_results) WITH ORDINALITY AS r
     WHERE r.customer_id IS NULL
        OR r.attempt_id IS NULL
        OR (r.outcome IN (
@@ -33,11 +33,12 @@ BEGIN
        OR (r.outcome = 'DECLINED' AND r.code IS NULL)
        OR (r.amount <= 0)
        OR (r.retry_after NOT BETWEEN 0 AND 31622400)
+    ORDER BY r.ordinality
     LIMIT 1;
     IF found THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB101',
-            MESSAGE = format('the result for attempt %s cannot be read', v_bad.attempt_id),
+            MESSAGE = format('result %s, for attempt %s, cannot be read', v_bad.ordinality, coalesce(v_bad.attempt_id::text, 'NULL')),
             DETAIL = v_bad::text,
             HINT = 'outcome and source must be known, NOT_FOUND comes from a LOOKUP, NOT_ATTEMPTED from a SEND, a WEBHOOK is '
             'definite, DECLINED has a code, amounts are positive, retry_after is at most 366 days.';

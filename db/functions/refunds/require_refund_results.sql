@@ -11,7 +11,7 @@ AS $function$
 -- Raises:     SB101 not an array of at most 10000 results, or a result that cannot be read
 -- Idempotent: yes
 DECLARE
-    v_bad billing.refund_result;
+    v_bad record;
 BEGIN
     IF (cardinality(p_results) BETWEEN 0 AND 10000) IS NOT TRUE THEN
         RAISE EXCEPTION USING
@@ -20,7 +20,7 @@ BEGIN
     END IF;
     SELECT r.*
     INTO v_bad
-    FROM unnest(p_results) AS r
+    FROM unnest(p_results) WITH ORDINALITY AS r
     WHERE r.customer_id IS NULL
        OR r.refund_id IS NULL
        OR (r.outcome IN ('SUCCEEDED', 'DECLINED', 'PROCESSING', 'NOT_ATTEMPTED', 'UNKNOWN', 'NOT_FOUND')) IS NOT TRUE
@@ -32,11 +32,12 @@ BEGIN
        OR (r.outcome = 'SUCCEEDED' AND r.gateway_refund_id IS NULL)
        OR (r.amount <= 0)
        OR (r.retry_after NOT BETWEEN 0 AND 31622400)
+    ORDER BY r.ordinality
     LIMIT 1;
     IF found THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB101',
-            MESSAGE = format('the result for refund %s cannot be read', v_bad.refund_id),
+            MESSAGE = format('result %s, for refund %s, cannot be read', v_bad.ordinality, coalesce(v_bad.refund_id::text, 'NULL')),
             DETAIL = v_bad::text,
             HINT = 'As for charges; a refund that SUCCEEDED has the id that the gateway gave it.';
     END IF;

@@ -1,6 +1,6 @@
 -- Never more than was paid, refunds on their way included.
 BEGIN;
-SELECT plan(28);
+SELECT plan(29);
 SELECT billing_test.clock('2027-05-01Z');
 SELECT billing_test.customer('c');
 SELECT billing_test.plan();
@@ -27,6 +27,13 @@ SELECT billing_test.refuses(
     $$SELECT billing_api.refund_invoice(64, NULL, 'd')$$, 'SB330', 'and nothing more', p_detail => '0'
 );
 SELECT billing_test.refuses($$SELECT billing_api.refund_invoice(64, 0, 'd')$$, 'SB106', 'zero is no amount');
+
+SELECT throws_like(
+    $$SELECT billing_worker.settle_refunds(ARRAY[
+        ROW(64, 64, 1, 'UNKNOWN', NULL, NULL, NULL, NULL, NULL, 'LOOKUP')::billing.refund_result, NULL
+    ])$$,
+    'result 2, %', 'a result that is none is named by its place'
+);
 
 -- Sent, answered, told.
 SELECT is(

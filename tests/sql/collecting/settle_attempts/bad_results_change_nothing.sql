@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(24);
+SELECT plan(25);
 
 SELECT billing_test.renewal_invoice();
 SELECT billing_ops.set_clock('2027-05-01T00:01:00Z');
@@ -25,6 +25,12 @@ SELECT billing_test.refuses('SELECT billing_worker.settle_attempts(NULL)', 'SB10
 SELECT is((SELECT count(*) FROM billing_worker.settle_attempts('{}')), 0::bigint, 'an empty batch is nothing to do');
 SELECT billing_test.refuses('SELECT billing_worker.settle_attempts(ARRAY[NULL]::billing.charge_result[])', 'SB101',
     'a result that is NULL is refused');
+SELECT throws_like(
+    $$SELECT billing_worker.settle_attempts(ARRAY[
+        ROW(1, 1, 1, 'UNKNOWN', NULL, NULL, NULL, NULL, NULL, NULL, 'SEND')::billing.charge_result, NULL, NULL
+    ])$$,
+    'result 2, %', 'and named by its place, since it has no attempt'
+);
 SELECT billing_test.refuses(
     $$SELECT billing_worker.settle_attempts(
         array_fill(ROW(1, 1, 1, 'UNKNOWN', NULL, NULL, NULL, NULL, NULL, NULL, 'SEND')::billing.charge_result, ARRAY[10001]))$$,
