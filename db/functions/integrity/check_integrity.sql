@@ -31,6 +31,7 @@ BEGIN
     RETURN QUERY SELECT v.* FROM billing.check_stale_claims(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_captured_money(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_refunds(v_customers) AS v;
+    RETURN QUERY SELECT v.* FROM billing.check_given_back(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_credit_ledger(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_credit_drawn(v_customers) AS v;
     RETURN QUERY SELECT v.* FROM billing.check_event_numbers(v_customers) AS v;

@@ -11,7 +11,7 @@ AS $function$
 -- Raises:     SB303 an unpaid checkout, SB306 a charge is in flight, SB307 in another status, or something was already
 --             given for it, SB331 a refund is on its way
 -- Idempotent: yes
--- Credit that paid it can go back only as long as nothing else was computed from that payment.
+-- Credit that paid it can go back only as long as nothing else was computed from what was paid for its period.
 BEGIN
     IF EXISTS (
         SELECT 1
@@ -28,18 +28,7 @@ BEGIN
         p_invoice.status = 'PAID' AND (
             p_invoice.amount_paid + p_invoice.carried > 0
             OR p_invoice.credit_applied = 0
-            OR EXISTS (
-                SELECT 1
-                FROM billing.credit_entry AS e
-                WHERE e.customer_id = p_invoice.customer_id AND e.invoice_id = p_invoice.invoice_id
-                  AND e.kind = 'UNUSED_TIME'
-            )
-            OR EXISTS (
-                SELECT 1
-                FROM billing.invoice AS x
-                WHERE x.customer_id = p_invoice.customer_id AND x.base_invoice_id = p_invoice.invoice_id
-                  AND x.status <> 'VOID'
-            )
+            OR billing.was_built_upon(p_invoice)
         )
     ) THEN
         RAISE EXCEPTION USING
