@@ -5,6 +5,7 @@ test ends with the gateway's own ledger and with the integrity check.
 """
 
 import signal
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
@@ -67,10 +68,9 @@ def has_paid(world: World, invoices: int) -> bool:
     return paid(world) >= invoices
 
 
-def most_in_a_second(gateway: SimulatorProcess) -> int:
-    return busiest_second(
-        [at for (at,) in gateway.rows("SELECT arrived_us FROM calls WHERE operation = 'charge'")]
-    )
+def most_in_a_second(gateway: SimulatorProcess, operation: str = "charge") -> int:
+    arrivals = gateway.rows("SELECT arrived_us FROM calls WHERE operation = ?", (operation,))
+    return busiest_second([at for (at,) in arrivals])
 
 
 @pytest.mark.parametrize("number", [1, 4, 8])
@@ -80,13 +80,20 @@ async def test_no_second_sees_more_than_the_limit(
     """From a cold start, over a flush in mid-run, and in a burst after idling."""
     world.subscribe(3 * LIMIT)
     started = [workers.start(gateway) for _ in range(number)]
-    await until(lambda: paid(world) > LIMIT, "the run to be under way")
+    # On a busy machine an answer may come after its lease; asking again takes business time.
+    under_way = as_time_goes_on(world, lambda: paid(world) > LIMIT)
+    await until(under_way, "the run to be under way")
     with Redis.from_url(redis.url) as client:
         client.flushall()
-    await until(lambda: paid(world) == 3 * LIMIT, "all payments")
+    since = DUE + timedelta(hours=10)
+    everybody = as_time_goes_on(world, partial(has_paid, world, 3 * LIMIT), since)
+    await until(everybody, "all payments")
+    last = int(gateway.value("SELECT max(arrived_us) FROM calls"))
+    await until(lambda: time.time_ns() // 1000 - last > 1_500_000, "a second without a call")
     world.subscribe(2 * LIMIT)
-    await until(lambda: paid(world) == 5 * LIMIT, "the burst")
+    await until(as_time_goes_on(world, partial(has_paid, world, 5 * LIMIT)), "the burst")
     assert most_in_a_second(gateway) <= LIMIT
+    assert most_in_a_second(gateway, "look_up") <= LIMIT
     assert {await worker.stop() for worker in started} == {0}
     assert_all_is_well(world, gateway, 5 * LIMIT)
 
