@@ -59,7 +59,7 @@ endif
 
 .PHONY: test-long
 test-long: $(VENV)/.installed-dev ## chaos and deliberate bugs, minutes each; not part of test
-	BILLING_TEST_POSTGRES=embedded $(BIN)/pytest -m long tests/py
+	BILLING_TEST_POSTGRES=embedded $(BIN)/pytest -m long tests/sql tests/py
 
 .PHONY: lock
 lock: $(UV)/bin/uv ## pin all dependencies anew, with hashes and without addresses
