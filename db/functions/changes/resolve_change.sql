@@ -53,7 +53,13 @@ BEGIN
     PERFORM billing.require_permitted_change(p_subscription, v_change, c_plan, p_as_of);
 
     IF p_subscription.current_period_kind = 'BILLED' AND p_timing <> 'AT_PERIOD_END' THEN
-        SELECT v.base_invoice_id, v.seconds_left, v.seconds_total, v.creditable + v.waiting
+        -- Of a change that was forgiven nothing was paid: time is worth what it was before.
+        SELECT
+            v.base_invoice_id, v.seconds_left, v.seconds_total,
+            least(
+                v.creditable + v.waiting,
+                billing.prorated_amount(v.unit_amount, v.quantity, v.seconds_left, v.seconds_total)
+            )
         INTO STRICT v_change.base_invoice_id, v_change.seconds_left, v_change.seconds_total, v_change.creditable
         FROM billing.value_of_period(p_subscription, v_change.effective_at) AS v;
         IF v_change.opens_period THEN

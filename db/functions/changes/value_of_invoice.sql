@@ -14,11 +14,12 @@ AS $function$
     -- Raises:     nothing
     -- Idempotent: yes
     -- seconds_total is the length of the full period as it was priced, also of a calendar stub. Price and quantity are
-    -- those of the last change within the period. Creditable is the sum of the lines about this period on paid invoices
-    -- (a negative line was paid with what it gave back), less what became credit, went back or was only carried on; while
-    -- a change of interval is still owed, what was brought along into its period. Waiting are the lines about it that an
-    -- end would leave without an invoice, those on open invoices among them; owed is what else open invoices for what was
-    -- granted are to be paid with, credit that they have drawn included, since an end gives that back.
+    -- those of the last change within the period that was not forgiven, since nobody paid for that. Creditable is the sum
+    -- of the lines about this period on paid invoices (a negative line was paid with what it gave back), less what became
+    -- credit, went back or was only carried on; while a change of interval is still owed, what was brought along into its
+    -- period. Waiting are the lines about it that an end would leave without an invoice, those on open invoices among
+    -- them; owed is what else open invoices for what was granted are to be paid with, credit that they have drawn
+    -- included, since an end gives that back.
     SELECT
         i.invoice_id,
         i.currency,
@@ -43,6 +44,12 @@ AS $function$
         INNER JOIN billing.price AS pr ON pr.price_id = ch.to_price_id
         WHERE ch.customer_id = i.customer_id AND ch.base_invoice_id = i.invoice_id
           AND ch.status = 'APPLIED' AND NOT ch.opens_period
+          AND NOT EXISTS (
+              SELECT 1
+              FROM billing.invoice AS x
+              WHERE x.customer_id = ch.customer_id AND x.change_id = ch.change_id
+                AND x.forgiven_by IS NOT NULL
+          )
         ORDER BY ch.change_id DESC
         LIMIT 1
     ) AS last_change ON true

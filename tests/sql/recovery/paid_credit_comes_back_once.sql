@@ -1,6 +1,6 @@
 -- Credit that paid a change goes back by voiding only while nothing was computed from the period since.
 BEGIN;
-SELECT plan(18);
+SELECT plan(23);
 SELECT billing_test.plans();
 
 -- Half of April is left: PRO to TEAM gives back 4500 - 500, and back again costs the same 4000.
@@ -75,6 +75,20 @@ SELECT is(billing_test.credit_of(384), 0::bigint, 'the credit is used up');
 SELECT lives_ok(pg_temp.void(384), 'the last of a period can be voided');
 SELECT is(billing_test.credit_of(384), 4000::bigint, 'and gives back what it drew');
 SELECT billing_test.refuses(pg_temp.void(384), 'SB307', 'once', p_detail => 'VOID');
+
+-- Time that was forgiven is worth what was paid for it: half of 1000, not of 9000.
+SELECT pg_temp.to_and_fro('forgiven, then changed');
+SELECT lives_ok(pg_temp.void(448), 'a change is forgiven');
+SELECT billing_api.change_plan(448, 'TEAM', p_as_of => '2027-04-16Z');
+SELECT is(
+    billing_test.lines_of((SELECT max(i.invoice_id) FROM billing.invoice AS i WHERE i.subscription_id = 448)),
+    'PRORATION -500, PRORATION 500', 'a change back gives nothing'
+);
+SELECT is(billing_test.credit_of(448), 4000::bigint, 'so 4000 come back once in this order, too');
+SELECT pg_temp.to_and_fro('forgiven, then ended');
+SELECT lives_ok(pg_temp.void(512), 'another is');
+SELECT billing_api.cancel_subscription(512, false, 'CREDIT', p_as_of => '2027-04-16Z');
+SELECT is(billing_test.credit_of(512), 4500::bigint, 'an end gives 500 more');
 
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing');
 SELECT is_empty($$SELECT * FROM billing_ops.check_integrity() WHERE severity = 'BROKEN'$$, 'no promise is broken');
