@@ -45,6 +45,7 @@ _TOLD_ONCE = {
     "test_demo.py",
     "test_importer.py",
     "test_kata.py",
+    "test_kill_points.py",
     "test_lifecycle_model.py",
     "test_mutations.py",
     "test_outages.py",
