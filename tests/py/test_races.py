@@ -385,6 +385,24 @@ def test_an_older_snapshot_than_a_refund_gives_nothing_back(
     assert business.violations() == []
 
 
+@pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])
+def test_nobody_is_erased_from_an_older_snapshot_than_a_sign_up(
+    business: Business, database_url: str, isolation: str
+) -> None:
+    customer = business.value("SELECT customer_id FROM billing_api.create_customer('c', 'USD')")
+    business.value("SELECT billing_api.add_payment_method(%s, %s, 'tok_ok')", customer, ACCOUNT)
+    with sessions(database_url, 1) as (stale,):
+        stale.execute(b"BEGIN ISOLATION LEVEL " + isolation.encode())
+        value(stale, "SELECT 1 FROM billing_api.customer LIMIT 1")
+        business.value(_SUBSCRIBE, customer, "meanwhile")
+        with pytest.raises(psycopg.Error) as refused:
+            value(stale, "SELECT billing_api.erase_customer(%s)", customer)
+        stale.execute("ROLLBACK")
+    assert refused.value.sqlstate == "SB316"
+    assert business.value("SELECT status FROM billing.customer") == "ACTIVE"
+    assert business.violations() == []
+
+
 class Turmoil:
     """What one of several sessions does at random to rows that all of them share."""
 

@@ -11,10 +11,11 @@ SET timezone = 'UTC'
 AS $function$
 -- Locks:      idempotency_key -> invoice (debts of the customer) -> customer -> payment_attempt -> payment_method
 -- Writes:     idempotency_key, customer, customer_contact, payment_attempt, payment_method
--- Raises:     SB101 key, SB104 p_as_of, SB202 customer, SB316 something still goes on
+-- Raises:     SB101 key, SB104 p_as_of, SB202 customer, SB316 something still goes on, or could not be seen
 -- Idempotent: yes, also without a key: who is erased stays so
 -- Asked before anything is locked, so that it waits for nobody who goes on; and again once no call can begin anything,
--- because each of them holds the customer.
+-- because each of them holds the customer. That second look needs a snapshot of its own, which only READ COMMITTED takes:
+-- what began after an older one, and has let go of the customer since, would not be seen.
 DECLARE
     v_replay jsonb;
     v_as_of timestamptz;
@@ -30,6 +31,13 @@ BEGIN
     END IF;
 
     v_as_of := billing.require_as_of(p_as_of);
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'SB316',
+            MESSAGE = format('customer %s cannot be erased from the snapshot of an older moment', p_customer_id),
+            DETAIL = current_setting('transaction_isolation'),
+            HINT = 'Call it in a READ COMMITTED transaction.';
+    END IF;
     PERFORM billing.require_erasable(p_customer_id);
     PERFORM billing.lock_debts(p_customer_id);
     PERFORM 1 FROM billing.customer AS c WHERE c.customer_id = p_customer_id FOR UPDATE;
