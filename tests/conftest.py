@@ -33,7 +33,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # Minutes each. Two sessions end at about the same time only if neither begins one of these late.
-_LONGEST = {"test_demo.py", "test_refunds.py", "test_simulate.py", "test_worker.py"}
+_LONGEST = {
+    "test_demo.py",
+    "test_first_of_month.py",
+    "test_kill_points.py",
+    "test_lifecycle_races.py",
+    "test_refunds.py",
+    "test_simulate.py",
+    "test_worker.py",
+}
 
 # Long stories and whole processes: what they say hangs on no version of PostgreSQL, and the
 # functions that they call are tested one by one on each.
@@ -43,6 +51,7 @@ _TOLD_ONCE = {
     "test_cli.py",
     "test_crash_bench.py",
     "test_demo.py",
+    "test_first_of_month.py",
     "test_importer.py",
     "test_kata.py",
     "test_kill_points.py",
