@@ -75,7 +75,7 @@ class Market(RuleBasedStateMachine):
     def open(self, start: datetime) -> None:
         self.at = start
 
-    @precondition(lambda self: len(self.everybody) < _MOST)
+    @precondition(lambda self: len(self.live) < _MOST)
     @rule(order=ORDERS)
     def sign_up(self, order: calls.Order) -> None:
         self.taken["sign_up"] += 1
@@ -112,8 +112,11 @@ class Market(RuleBasedStateMachine):
     def collect(self, which: int, *, succeeds: bool) -> None:
         self.taken["collect"] += 1
         history = self._one(which)
-        history.driver.collect(self.at, succeeds=succeeds)
-        collecting.collect(history.life, self.at, succeeds=succeeds)
+        # Who collects for one account also sees to those who have no payment method at all.
+        for each in self.live:
+            if each is history or not each.life.has_method:
+                each.driver.collect(self.at, succeeds=succeeds)
+                collecting.collect(each.life, self.at, succeeds=succeeds)
 
     @precondition(lambda self: self.live)
     @rule()
