@@ -4,12 +4,15 @@ Processes that are killed stand in `test_worker.py`, relays and brokers in `test
 test ends with the gateway's own ledger and with the integrity check.
 """
 
+import asyncio
+import contextlib
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -26,6 +29,8 @@ from tests.py.test_worker import Workers, as_time_goes_on, charged, paid
 pytestmark = pytest.mark.long
 
 LIMIT = 40
+HELD_SECONDS = 120
+SLOW_SECONDS = 10
 _CUT = """
     SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE application_name LIKE 'billing %%' AND datname = current_database()
@@ -114,6 +119,59 @@ async def test_a_redis_that_stands_still_holds_up_and_breaks_nothing(
     assert_all_is_well(world, gateway, 2 * LIMIT)
 
 
+class SlowWay:
+    """A way to a server of this machine on which whatever is said takes some time.
+
+    Attributes:
+        seconds: for which each piece is held, each way.
+    """
+
+    def __init__(self, port: int, seconds: float) -> None:
+        """Not open yet."""
+        self._port = port
+        self.seconds = seconds
+
+    async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with contextlib.closing(sink), contextlib.suppress(OSError):
+            while data := await source.read(65536):
+                await asyncio.sleep(self.seconds)
+                sink.write(data)
+                await sink.drain()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        await asyncio.gather(self._pass_on(reader, back), self._pass_on(there, writer))
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[int]:
+        """Open it; its port."""
+        async with await asyncio.start_server(self._serve, "127.0.0.1", 0) as server:
+            yield server.sockets[0].getsockname()[1]
+
+
+async def test_a_redis_that_is_slow_costs_time_and_no_call_too_many(
+    world: World, gateway: SimulatorProcess, redis: RedisServer, workers: Workers
+) -> None:
+    """So slow at first that slots are over before they are known; then a little."""
+    address = urlsplit(redis.url)
+    assert address.port is not None
+    way = SlowWay(address.port, 0.2)
+    async with way.open() as port:
+        world.subscribe(2 * LIMIT)
+        slow = address._replace(netloc=f"127.0.0.1:{port}").geturl()
+        started = [workers.start(gateway, redis_url=slow) for _ in range(2)]
+        await until(lambda: all(worker.logged("worker_started") for worker in started), "both")
+        began = time.monotonic()
+        await until(lambda: time.monotonic() - began > SLOW_SECONDS, "some seconds")
+        way.seconds = 0.002
+        everybody = partial(has_paid, world, 2 * LIMIT)
+        await until(as_time_goes_on(world, everybody), "all payments")
+        assert {await worker.stop() for worker in started} == {0}
+    assert most_in_a_second(gateway) <= LIMIT
+    assert most_in_a_second(gateway, "look_up") <= LIMIT
+    assert_all_is_well(world, gateway, 2 * LIMIT)
+
+
 async def test_connections_that_are_cut_again_and_again_lose_nothing(
     world: World, gateway: SimulatorProcess, workers: Workers
 ) -> None:
@@ -136,6 +194,7 @@ async def test_a_transaction_held_open_holds_up_only_what_it_has_locked(
     world: World, gateway: SimulatorProcess, workers: Workers
 ) -> None:
     held, *_ = world.subscribe(20)
+    began = time.monotonic()
     with psycopg.connect(world.url) as other:
         other.execute("SELECT count(*) FROM billing.invoice")
         other.execute(
@@ -143,6 +202,10 @@ async def test_a_transaction_held_open_holds_up_only_what_it_has_locked(
         )
         workers.start(gateway)
         await until(lambda: paid(world) == 19, "those that nobody holds")
+        # Beyond every time-out and lease of the others: two minutes of nothing but waiting.
+        await until(
+            lambda: time.monotonic() - began > HELD_SECONDS and paid(world) == 19, "two minutes"
+        )
         assert world.count("invoice", "kind = 'RENEWAL'") == 19
     await until(lambda: paid(world) == 20, "the last one")
     assert_all_is_well(world, gateway, 20)
