@@ -224,6 +224,30 @@ def _sign_up_again(driver: Driver, **terms: object) -> None:
         driver.subscription = first
 
 
+_NEWEST = """(
+    SELECT max(i.invoice_id) FROM billing.invoice AS i WHERE i.subscription_id = %(subscription)s
+)"""
+
+
+def _retry(driver: Driver) -> None:
+    """Have the newest invoice collected by hand; the charge succeeds."""
+    driver.value(f"SELECT billing_api.retry_invoice({_NEWEST}, p_as_of => %(at)s)", at=NOW)
+    driver.collect(NOW, succeeds=True)
+
+
+def _forgive(driver: Driver) -> None:
+    driver.value(f"SELECT billing_api.void_invoice({_NEWEST}, p_as_of => %(at)s)", at=NOW)
+
+
+def _choose_method(driver: Driver) -> None:
+    driver.value(
+        "SELECT billing_api.set_subscription_payment_method(%(subscription)s, ("
+        " SELECT m.payment_method_id FROM billing.payment_method AS m"
+        " WHERE m.customer_id = %(customer)s), p_as_of => %(at)s)",
+        at=NOW,
+    )
+
+
 def _last_retry(driver: Driver) -> None:
     for day in (1, 2, 4, 6, 8, 17):
         driver.collect(NOW.replace(day=day) if day < NOW.day else NOW, succeeds=False)
@@ -254,6 +278,9 @@ OPERATIONS: Mapping[str, Callable[[Driver], None]] = {
     "renew_now": _call("renew_now"),
     "create_subscription, same terms": _sign_up_again,
     "create_subscription, other terms": lambda driver: _sign_up_again(driver, quantity=2),
+    "retry_invoice of the newest, which succeeds": _retry,
+    "void_invoice of the newest": _forgive,
+    "set_subscription_payment_method": _choose_method,
     "a payment is made": lambda driver: driver.collect(NOW, succeeds=True),
     "a payment is declined": lambda driver: driver.attempt(NOW, succeeds=False),
     "every retry is declined": _last_retry,
