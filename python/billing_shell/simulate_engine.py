@@ -110,7 +110,9 @@ class Engine:
         trace: TracebackType | None,
     ) -> None:
         if self._settling is not None:
+            # Its connection goes back before the others are closed.
             self._settling.cancel()
+            await asyncio.gather(self._settling, return_exceptions=True)
         await self._gateway.aclose()
         await self._database.close()
 
