@@ -13,7 +13,6 @@ Without `--url` it runs on a PostgreSQL of its own, from its wheel.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import socket
@@ -23,17 +22,15 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 import psycopg
 import uvloop
-from psycopg import sql
+from bench_database import bench_database
 from psycopg_pool import AsyncConnectionPool
 
 from billing_shell.api_commands import create_key
 from billing_shell.api_keys import Scope
-from billing_shell.embedded import EmbeddedServers, temporary_data_dir
-from billing_shell.migrate import migrate
+from billing_shell.embedded_server import free_port
 
 MOST_TIMES = 5.0
 
@@ -104,8 +101,7 @@ class Door:
 
     def __init__(self, url: str, key: str) -> None:
         self._key = key
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         environment = {**os.environ, "BILLING_DATABASE_URL": url, "BILLING_LOG_FORMAT": "json"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "billing_shell", "api", "--port", str(self.port)],
@@ -279,26 +275,6 @@ def _report(kind: Kind) -> bool:
     return max(times.values()) <= MOST_TIMES
 
 
-@contextlib.contextmanager
-def _database(url: str | None) -> Iterator[str]:
-    """A migrated database to measure on."""
-    with contextlib.ExitStack() as stack:
-        if url is None:
-            directory = stack.enter_context(temporary_data_dir())
-            servers = EmbeddedServers(directory, redis=False, kafka=False)
-            url = stack.enter_context(servers).postgres_url
-        name = sql.Identifier(_NAME)
-        with psycopg.connect(url, autocommit=True) as server:
-            server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
-            server.execute(sql.SQL("CREATE DATABASE {}").format(name))
-            try:
-                own = urlsplit(url)._replace(path=f"/{_NAME}").geturl()
-                migrate(own)
-                yield own
-            finally:
-                server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
-
-
 def main() -> None:
     """Measure both and compare."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -306,7 +282,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--calls", type=int, default=500, help="of each kind in a round")
     arguments = parser.parse_args()
-    with _database(arguments.url) as url:
+    with bench_database(arguments.url, _NAME) as url:
         within = uvloop.run(_run(url, arguments.rounds, arguments.calls))
     if not within:
         sys.exit(f"the door costs more than {MOST_TIMES:.0f} times the bare call")

@@ -10,12 +10,9 @@ engine: what is measured is reading.
 import argparse
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import psycopg
-from psycopg import sql
-
-from billing_shell.migrate import migrate
+from bench_database import bench_database
 
 _NAME = "bench_integrity"
 _SETUP = Path(__file__).with_suffix(".sql")
@@ -41,17 +38,11 @@ def main() -> None:
     parser.add_argument("url", help="any database of the server, as a superuser")
     parser.add_argument("--subscriptions", type=int, default=100_000)
     arguments = parser.parse_args()
-    name = sql.Identifier(_NAME)
-    url = urlsplit(arguments.url)._replace(path=f"/{_NAME}").geturl()
-    with psycopg.connect(arguments.url, autocommit=True) as server:
-        server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
-        server.execute(sql.SQL("CREATE DATABASE {}").format(name))
-        try:
-            migrate(url)
-            with psycopg.connect(url, autocommit=True) as connection:
-                _measure(connection, arguments.subscriptions)
-        finally:
-            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+    with (
+        bench_database(arguments.url, _NAME) as url,
+        psycopg.connect(url, autocommit=True) as connection,
+    ):
+        _measure(connection, arguments.subscriptions)
 
 
 def _measure(connection: psycopg.Connection, subscriptions: int) -> None:

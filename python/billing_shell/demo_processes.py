@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import select
-import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Self
 
 import httpx
 
+from billing_shell.embedded_server import free_port
 from billing_shell.server_process import ServerProcess
 
 _START_SECONDS = 30.0
@@ -216,8 +216,7 @@ class Door(DemoProcess):
 
     def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:
         """Start it."""
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         super().__init__(
             "door",

@@ -9,19 +9,16 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import structlog
 
 from billing_shell.breaker import Breaker
 from billing_shell.clocks import lease_clock
 from billing_shell.gateway import ChargeRequest, ChargeResult, Gate, NotSentError
+from billing_shell.rate_limits import RATE_LIMITED, pause_all
 from billing_shell.settler import Settler
-from billing_shell.throttle import Lane, Slot, Throttle, ThrottleUnavailableError
+from billing_shell.throttle import Lane, Slot, Throttle
 
-RATE_LIMITED = "rate_limited"
-
-_PAUSE_WITHOUT_RETRY_AFTER = Decimal(1)
 # A server may have closed a connection that was silent for longer.
 _LONGEST_SILENCE = 5.0
 
@@ -190,7 +187,7 @@ class Dispatcher:
         self._breaker.record(result)
         self._settler.report(result)
         if result.code == RATE_LIMITED:
-            await self._pause(result.retry_after or _PAUSE_WITHOUT_RETRY_AFTER)
+            await pause_all(self._throttle, result.retry_after)
 
     async def _pass(self, ticket: _Ticket) -> None:
         """Returns when the call may be sent, at its slot; raises NotSentError if it must not."""
@@ -222,13 +219,6 @@ class Dispatcher:
         tickets = self._waiting[ticket.claim.lane]
         if ticket in tickets:
             tickets.remove(ticket)
-
-    async def _pause(self, seconds: Decimal) -> None:
-        _log.warning("rate_limited", retry_after_seconds=float(seconds))
-        try:
-            await self._throttle.pause(float(seconds))
-        except ThrottleUnavailableError as error:
-            _log.warning("throttle_unavailable", error=str(error))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

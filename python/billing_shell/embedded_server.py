@@ -102,7 +102,7 @@ class EmbeddedServer(abc.ABC):
         self._prepare()
         deadline = time.monotonic() + _START_SECONDS
         while True:
-            port = self._chosen_port or _free_port()
+            port = self._chosen_port or free_port()
             process = self._launch(port)
             try:
                 ended = self._wait_until_ready(process, port, deadline)
@@ -239,8 +239,12 @@ def accepts(port: int) -> bool:
     return True
 
 
-def _free_port() -> int:
-    """Choose a port on which nobody listens now."""
+def free_port() -> int:
+    """Choose a port of this machine on which nobody listens now.
+
+    Raises:
+        ServerError: there is none.
+    """
     for port in random.sample(_PORTS, k=len(_PORTS)):
         with socket.socket() as probe, contextlib.suppress(OSError):
             # As the servers themselves do: a port with connections in TIME_WAIT is free.

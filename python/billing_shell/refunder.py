@@ -8,7 +8,6 @@ process that dies is looked up once its lease has lapsed.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import LiteralString
 
 import structlog
@@ -20,16 +19,15 @@ from billing_shell.database import Database
 from billing_shell.errors import RetryableError
 from billing_shell.gateway import Gateway, Outcome, RefundRequest, RefundResult, Source
 from billing_shell.gateway_accounts import AccountWatch, GatewayAccount
+from billing_shell.rate_limits import RATE_LIMITED, pause_all
 from billing_shell.throttle import Lane, Slot, Throttle, ThrottleUnavailableError
 from billing_shell.waiting import pause
 
 _BATCH = 32
 _LEAD = 0.03
-_RATE_LIMITED = "rate_limited"
 _SLOT_MISSED = "slot_missed"
 _SHORTEST_BACKOFF = 0.1
 _LONGEST_BACKOFF = 5.0
-_PAUSE_WITHOUT_RETRY_AFTER = Decimal(1)
 
 _log = structlog.get_logger(__name__)
 
@@ -167,8 +165,8 @@ class Refunder:
             result = await operation(request, timeout=timeout)
             crashpoints.reach("refund_answered")
             self._breaker.record(result)
-            if result.code == _RATE_LIMITED:
-                await self._pause(result.retry_after or _PAUSE_WITHOUT_RETRY_AFTER)
+            if result.code == RATE_LIMITED:
+                await pause_all(self._throttle, result.retry_after)
             return result
 
         return call
@@ -200,13 +198,6 @@ class Refunder:
                     )
             crashpoints.reach("refunds_settled")
             return
-
-    async def _pause(self, seconds: Decimal) -> None:
-        _log.warning("rate_limited", operation="refund", retry_after_seconds=float(seconds))
-        try:
-            await self._throttle.pause(float(seconds))
-        except ThrottleUnavailableError as error:
-            _log.warning("throttle_unavailable", error=str(error))
 
 
 def _not_made(request: RefundRequest, reason: str) -> RefundResult:

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 
 import structlog
 
@@ -20,12 +19,11 @@ from billing_shell.clocks import ClockGuard
 from billing_shell.database import Database
 from billing_shell.gateway import Gateway, SettledItem, SettledPage
 from billing_shell.gateway_accounts import AccountWatch, GatewayAccount
+from billing_shell.rate_limits import RATE_LIMITED, pause_all
 from billing_shell.throttle import Lane, Slot, Throttle, ThrottleUnavailableError
 from billing_shell.waiting import pause
 
 _LEAD = 0.03
-_RATE_LIMITED = "rate_limited"
-_PAUSE_WITHOUT_RETRY_AFTER = Decimal(1)
 
 _log = structlog.get_logger(__name__)
 
@@ -138,12 +136,8 @@ class Settlements:
         _log.warning(
             "settlement_not_loaded", day=due.covers_from.date().isoformat(), reason=page.code
         )
-        if page.code == _RATE_LIMITED:
-            seconds = float(page.retry_after or _PAUSE_WITHOUT_RETRY_AFTER)
-            try:
-                await self._throttle.pause(seconds)
-            except ThrottleUnavailableError as error:
-                _log.warning("throttle_unavailable", error=str(error))
+        if page.code == RATE_LIMITED:
+            await pause_all(self._throttle, page.retry_after)
 
 
 def _columns(report_id: int, items: tuple[SettledItem, ...]) -> dict[str, object]:

@@ -8,6 +8,7 @@ order? The same seed comes to the same end.
 """
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -265,15 +266,14 @@ class _Simulation:
         self._set_clock(START)
         self._customers.open_shop()
         acting = self._options.days
-        async with self._engine:
+        async with self._engine, contextlib.aclosing(self._relay):
             for day in range(acting + _QUIET_DAYS):
                 self._set_clock(START + day * STEP)
                 if day < acting:
                     self._customers.act(self._now, STEP)
                 await self._step()
                 progress(day + 1, acting + _QUIET_DAYS)
-        await self._relay.publish()
-        await self._relay.close()
+            await self._relay.publish()
         return self._conclude(loop.time() - began)
 
     async def _step(self) -> None:

@@ -41,14 +41,14 @@ _STATUSES: LiteralString = """
 _PERIODS: LiteralString = """
     SELECT
         s.subscription_id, s.status, p.kind, extract(epoch FROM p.period_start)::bigint,
-        nullif(extract(epoch FROM p.period_end), 'infinity')::bigint, i.status,
-        extract(epoch FROM billing.now())::bigint
+        nullif(extract(epoch FROM p.period_end), 'infinity')::bigint, i.status
     FROM billing.subscription AS s
     INNER JOIN billing.subscription_period AS p
         ON p.customer_id = s.customer_id AND p.subscription_id = s.subscription_id
     LEFT JOIN billing.invoice AS i ON i.customer_id = p.customer_id AND i.invoice_id = p.invoice_id
     ORDER BY s.subscription_id, p.period_start
 """
+_NOW: LiteralString = "SELECT extract(epoch FROM billing.now())::bigint"
 _AS_TEXT: tuple[LiteralString, LiteralString] = ("SELECT to_jsonb(q)::text FROM (", ") AS q")
 # Everything but what another run must have different: ids that a gateway makes up, the wall clock.
 _STATE: tuple[LiteralString, ...] = (
@@ -240,9 +240,7 @@ def compare_periods(connection: psycopg.Connection[Any]) -> list[str]:
     findings: list[str] = []
     before: tuple[int, int | None] | None = None
     open_until: dict[int, int | None] = {}
-    now = 0
-    rows = connection.execute(_PERIODS).fetchall()
-    for subscription, status, kind, start, end, invoice, now in rows:  # noqa: B007 - now: the last
+    for subscription, status, kind, start, end, invoice in connection.execute(_PERIODS).fetchall():
         if before is not None and before[0] == subscription and before[1] != start:
             findings.append(f"subscription {subscription}: {start} does not follow {before[1]}")
         if kind == "BILLED" and invoice is None:
@@ -251,6 +249,7 @@ def compare_periods(connection: psycopg.Connection[Any]) -> list[str]:
         open_until.pop(subscription, None)
         if status in _RENEWED:
             open_until[subscription] = end
+    ((now,),) = connection.execute(_NOW).fetchall()
     findings.extend(
         f"subscription {subscription} has no period since {end}"
         for subscription, end in open_until.items()

@@ -106,7 +106,7 @@ class SimulatedRelay:
                 for statement in _LET_LEASES_LAPSE:
                     self._owner.execute(statement)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Disconnect."""
         await self._relay.close()
 

@@ -6,7 +6,6 @@ process, whatever it dies of.
 
 import json
 import secrets
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +21,7 @@ import structlog
 from billing_shell.api_commands import temporary_key
 from billing_shell.api_keys import Scope
 from billing_shell.embedded import EmbeddedServers, ServerError, ServerErrorCode
+from billing_shell.embedded_server import accepts, free_port
 from billing_shell.errors import BillingError, translate
 from billing_shell.migrate import migrate
 from billing_shell.reachable import require_servers
@@ -175,7 +175,7 @@ def everything(
         logs = data_dir / "logs"
         logs.mkdir(exist_ok=True)
         progress("starting gateway, worker, relay and door")
-        port = _free_port()
+        port = free_port()
         door_url = f"http://127.0.0.1:{port}"
         known = settings.secrets_of(settings.gateway_account)
         secret = known[0] if known else secrets.token_urlsafe(24)
@@ -245,7 +245,7 @@ def _door(
     child = Child("door", command, logs / "door.log", environment)
     try:
         deadline = time.monotonic() + _DOOR_SECONDS
-        while not _listens(port):
+        while not accepts(port):
             if not child.process.running or time.monotonic() > deadline:
                 raise ServerError(
                     ServerErrorCode.START_FAILED,
@@ -255,20 +255,6 @@ def _door(
         yield child
     finally:
         child.stop(_DOOR_SECONDS)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-    return port
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager

@@ -187,6 +187,7 @@ class Throttle:
     """The slots of one operation of one gateway account.
 
     Attributes:
+        operation: `charge`, `look_up` or `refund`.
         limit_per_second: may be assigned at any time; the next reservation goes by it.
     """
 
@@ -214,6 +215,7 @@ class Throttle:
             raise ValueError("account and operation must not be empty")
         if not 0 <= jitter <= _WIDEST_JITTER:
             raise ValueError(f"jitter must be 0 to {_WIDEST_JITTER} seconds, not {jitter}")
+        self.operation = operation
         self._client = client
         self._key = _key(account, operation)
         self._jitter = jitter

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import psycopg
 import pytest
 from psycopg import Connection, sql
 
+from billing_shell.embedded_server import free_port
 from tests.py.support.door import SECRET, helped
 from tests.py.support.servers import TestPostgres
 
@@ -62,8 +62,7 @@ def over_http(url: str, directory: Path) -> list[tuple[str, int]]:
     script = [PRELUDE]
     for language, said, text in parts("sh"):
         script.append("collect" if language == "paid" else f"echo BLOCK {said} >&2\n{text}")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     run = subprocess.run(
         ["bash", "-c", "\n".join(script)],
         cwd=directory,

@@ -1,7 +1,6 @@
 """Whether the door is alive and ready, and the figures that it shows."""
 
 import re
-import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from billing_shell import api_health
 from billing_shell.api_keys import Scope
 from billing_shell.embedded import KafkaBroker, RedisServer
+from billing_shell.embedded_server import free_port
 from billing_shell.throttle import Lane, Throttle, connect
 from tests.py.support.door import ACCOUNT, RunningDoor, Shop, bearer, running_door
 
@@ -30,12 +30,6 @@ def equipped(
 def ready(door: RunningDoor, query: str = "") -> tuple[int, dict[str, Any]]:
     answer = httpx.get(f"{door.url}/readyz{query}", timeout=30)
     return answer.status_code, answer.json()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def test_a_process_that_answers_is_alive(shared_door: RunningDoor) -> None:

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import pytest
 
 from billing_shell.command_errors import Exit
 from billing_shell.embedded import RedisServer
+from billing_shell.embedded_server import free_port
 from billing_shell.sabotage import Sabotage
 from billing_shell.trial_commands import Sabotaged
 from tests.py.support.processes import Watched, descendants
@@ -131,12 +131,6 @@ def test_a_database_that_cannot_be_reached_is_told_apart_from_one_that_refuses()
     assert ended.returncode == Exit.UNREACHABLE
     assert json.loads(ended.stdout)["error"]["code"]
     assert "hunter2" not in ended.stderr + ended.stdout
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def test_migrate_says_what_is_pending_applies_it_and_finds_nothing_more(

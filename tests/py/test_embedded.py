@@ -266,9 +266,9 @@ def test_a_port_lost_to_somebody_else_is_given_up_for_another(
 ) -> None:
     with socket.create_server((HOST, 0)) as somebody_else:
         taken = somebody_else.getsockname()[1]
-        free = billing_shell.embedded_server._free_port()  # noqa: SLF001 - the race's two halves
+        free = billing_shell.embedded_server.free_port()
         ports = iter([taken, free])
-        monkeypatch.setattr(billing_shell.embedded_server, "_free_port", lambda: next(ports))
+        monkeypatch.setattr(billing_shell.embedded_server, "free_port", lambda: next(ports))
         with kind(data_dir / "server") as server:
             assert server.port == free
             assert answers(server)

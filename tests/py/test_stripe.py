@@ -6,7 +6,6 @@ The SDK is the official one, on both ways; what was charged is read from the dou
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -20,6 +19,7 @@ import pytest
 import stripe
 
 from billing_shell.embedded import RedisServer
+from billing_shell.embedded_server import free_port
 from tests.py.support.stripe_double import API_KEY, SECRET, StripeDouble
 from tests.py.support.world import BEFORE, DUE, PRICE, World, until
 
@@ -129,8 +129,7 @@ def stage(database_url: str, tmp_path: Path) -> Iterator[Stage]:
 @contextlib.contextmanager
 def door(stage: Stage) -> Iterator[str]:
     """`billing api`; the address for the webhooks of the account."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     secrets = f"whsec_of_last_year,{SECRET}"
     with stage.process("api", "--port", str(port), BILLING_WEBHOOK_SECRETS_STRIPE_MAIN=secrets):

@@ -8,7 +8,6 @@ import contextlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from billing_shell.embedded_server import HOST, EmbeddedServer, accepts
+from billing_shell.embedded_server import HOST, EmbeddedServer, accepts, free_port
 from billing_shell.server_process import ServerProcess
 from tests.py.support.worker_process import ROOT
 
@@ -84,7 +83,7 @@ class ApacheKafka(EmbeddedServer):
         super().__init__(directory)
         self._java = java
         self._jars = jars
-        self._controller = _free_port()
+        self._controller = free_port()
         self._cluster_id = uuid.uuid4().hex[:22]
 
     @property
@@ -180,9 +179,3 @@ def _fetched_jars() -> Path:
     pom.unlink()
     unfinished.rename(jars)
     return jars
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])

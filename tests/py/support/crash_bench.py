@@ -10,7 +10,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -31,6 +30,7 @@ from billing_shell.api_shapes import REPLAYED_HEADER
 from billing_shell.database import RELAY_ROLE, session_conninfo
 from billing_shell.doctor import examine
 from billing_shell.embedded import PostgresServer
+from billing_shell.embedded_server import free_port
 from tests.py.support.simulator import SimulatorProcess, client_of, put
 from tests.py.support.topic import Record, first_appearances, next_offsets, read_topic
 from tests.py.support.worker_process import QUICK, ROOT
@@ -237,7 +237,7 @@ class Bench:
         self._relays = 0
         self._records: list[Record] = []
         self._read_to: dict[int, int] = {}
-        port = _free_port()
+        port = free_port()
         self._door_url = f"http://127.0.0.1:{port}"
         worker = {
             "database_url": database_url,
@@ -510,9 +510,3 @@ class Bench:
             self.totals["sign-ups"] += 1
             self.totals["answers repeated"] += sum(answer.replayed for answer in answers)
         return wrong
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
