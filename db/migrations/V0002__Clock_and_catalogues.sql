@@ -60,7 +60,8 @@ INSERT INTO billing.error_code (sqlstate, name, http_status, meaning) VALUES
 ('SB314', 'customer_not_active', 409, 'The customer is suspended or closed.'),
 ('SB315', 'no_cancellation_scheduled', 409, 'There is no scheduled cancellation to undo.'),
 ('SB316', 'customer_in_use', 409,
- 'The customer has a live subscription, an open invoice, or a charge or refund on its way; it is named in DETAIL. End it first.'),
+ 'The customer has a live subscription, an open invoice, or a charge or refund on its way, which DETAIL names: end it first. '
+ 'Or the transaction is not READ COMMITTED.'),
 ('SB320', 'invoice_open', 409, 'An invoice of the subscription is open. Settle or void it first, or change at the end of the period.'),
 ('SB321', 'change_pending', 409, 'A change waits for its payment. Wait for it, or take it back with undo_change.'),
 ('SB322', 'no_change_pending', 409, 'There is no pending change to take back.'),

@@ -26,6 +26,7 @@ TO billing_app;
 
 GRANT EXECUTE ON FUNCTION
 billing_api.create_customer,
+billing_api.erase_customer,
 billing_api.add_payment_method,
 billing_api.set_default_payment_method,
 billing_api.remove_payment_method,
@@ -41,7 +42,6 @@ billing_api.preview_change_plan,
 billing_api.undo_change,
 billing_api.pause_subscription,
 billing_api.resume_subscription,
-billing_api.erase_customer,
 billing_api.extend_trial,
 billing_api.renew_now,
 billing_api.import_subscription,

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -36,12 +37,15 @@ _UNFINISHED = """
         + (SELECT count(*) FROM billing.refund WHERE ended_at IS NULL)
 """
 _RENEWALS = """
-    SELECT s.subscription_id, s.status, count(i.invoice_id), count(i.invoice_id) FILTER (WHERE i.status = 'PAID')
+    SELECT
+        s.subscription_id, s.status, count(i.invoice_id),
+        count(i.invoice_id) FILTER (WHERE i.status = 'PAID')
     FROM billing.subscription AS s
     LEFT JOIN billing.invoice AS i
-        ON i.customer_id = s.customer_id AND i.subscription_id = s.subscription_id AND i.kind = 'RENEWAL'
+        ON i.customer_id = s.customer_id AND i.subscription_id = s.subscription_id
+        AND i.kind = 'RENEWAL'
     GROUP BY s.subscription_id, s.status
-"""  # noqa: E501
+"""
 _CAPTURED = """
     SELECT coalesce(sum(captured_amount), 0), count(*)
     FROM billing.payment_attempt
@@ -66,7 +70,7 @@ def workers(world: World, data_dir: Path, tmp_path: Path) -> Iterator[Workers]:
 
 
 class Customers(threading.Thread):
-    """Two in five do something: one cancels, the other changes; who is told to wait does so once.
+    """Two in five do something, once: one cancels, the other changes to a dearer plan.
 
     Attributes:
         answers: how often which SQLSTATE was answered; the empty one is a success.
@@ -126,8 +130,7 @@ async def _first_of_month(world: World, workers: Workers, gateway: SimulatorProc
         return look
 
     for kill in range(1, KILLS + 1):
-        some = kill * PEOPLE // 10
-        progress = later(lambda some=some: paid(world) >= some)  # type: ignore[misc]
+        progress = later(partial(_has_paid, world, kill * PEOPLE // 10))
         await until(progress, f"progress before kill {kill}", every=_LOOK_EVERY)
         if kill == 1:
             customers.start()
@@ -153,3 +156,7 @@ async def _first_of_month(world: World, workers: Workers, gateway: SimulatorProc
     arrivals = gateway.rows("SELECT arrived_us FROM calls WHERE operation = 'charge'")
     assert busiest_second([at for (at,) in arrivals]) <= LIMIT
     assert examine(world.url).violations == ()
+
+
+def _has_paid(world: World, invoices: int) -> bool:
+    return paid(world) >= invoices

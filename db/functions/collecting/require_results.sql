@@ -39,7 +39,7 @@ BEGIN
         RAISE EXCEPTION USING
             ERRCODE = 'SB101',
             MESSAGE = format('result %s, for attempt %s, cannot be read', v_bad.ordinality, coalesce(v_bad.attempt_id::text, 'NULL')),
-            DETAIL = v_bad::text,
+            DETAIL = billing.quoted(v_bad::text),
             HINT = 'outcome and source must be known, NOT_FOUND comes from a LOOKUP, NOT_ATTEMPTED from a SEND, a WEBHOOK is '
             'definite, DECLINED has a code, amounts are positive, retry_after is at most 366 days.';
     END IF;

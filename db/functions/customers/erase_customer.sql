@@ -9,7 +9,7 @@ SECURITY DEFINER
 SET search_path = ''
 SET timezone = 'UTC'
 AS $function$
--- Locks:      idempotency_key -> invoice (debts of the customer) -> customer -> payment_attempt -> payment_method
+-- Locks:      idempotency_key -> invoice (all of the customer) -> customer -> payment_attempt -> payment_method
 -- Writes:     idempotency_key, customer, customer_contact, payment_attempt, payment_method
 -- Raises:     SB101 key, SB104 p_as_of, SB202 customer, SB316 something still goes on, or could not be seen
 -- Idempotent: yes, also without a key: who is erased stays so
@@ -39,7 +39,7 @@ BEGIN
             HINT = 'Call it in a READ COMMITTED transaction.';
     END IF;
     PERFORM billing.require_erasable(p_customer_id);
-    PERFORM billing.lock_debts(p_customer_id);
+    PERFORM billing.lock_all_invoices(p_customer_id);
     PERFORM 1 FROM billing.customer AS c WHERE c.customer_id = p_customer_id FOR UPDATE;
     PERFORM billing.require_erasable(p_customer_id);
 

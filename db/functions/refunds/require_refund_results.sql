@@ -38,7 +38,7 @@ BEGIN
         RAISE EXCEPTION USING
             ERRCODE = 'SB101',
             MESSAGE = format('result %s, for refund %s, cannot be read', v_bad.ordinality, coalesce(v_bad.refund_id::text, 'NULL')),
-            DETAIL = v_bad::text,
+            DETAIL = billing.quoted(v_bad::text),
             HINT = 'As for charges; a refund that SUCCEEDED has the id that the gateway gave it.';
     END IF;
 END;

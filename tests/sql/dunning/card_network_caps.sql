@@ -1,6 +1,6 @@
 -- What the card networks allow holds under a policy that would try an hour apart, 21 times in 20 hours.
 BEGIN;
-SELECT plan(13);
+SELECT plan(15);
 SELECT billing_test.clock('2027-12-31Z');
 SELECT billing_ops.create_dunning_policy('dense', array_fill('1 hour'::interval, ARRAY[20]));
 -- Ten tries within nine hours, one more at the tenth, and one 15 hours after that.
@@ -65,11 +65,23 @@ FROM generate_series('2027-05-01 12:00Z'::timestamptz, '2027-05-06Z', '12 hours'
 SELECT is(pg_temp.tries('soft'), '4 in 72 h, 4 rungs', 'SOFT is tried on every rung');
 SELECT is(pg_temp.tries('hard'), '1 in 0 h, 4 rungs', 'HARD on none, but its rungs pass');
 SELECT is(pg_temp.tries('customer'), '1 in 0 h, 4 rungs', 'nor CUSTOMER, until there is another card');
-SELECT is(
-    (SELECT count(DISTINCT s.status) FROM billing.subscription AS s INNER JOIN billing.invoice AS i USING (customer_id, subscription_id)
-     INNER JOIN debt AS d ON d.invoice_id = i.invoice_id),
-    1::bigint, 'all come to the same end at the same time'
+SELECT results_eq(
+    $$SELECT d.name, s.status, s.ended_at
+      FROM billing.subscription AS s INNER JOIN billing.invoice AS i USING (customer_id, subscription_id)
+      INNER JOIN debt AS d ON d.invoice_id = i.invoice_id
+      ORDER BY d.name$$,
+    $$VALUES ('customer', 'CANCELED', '2027-05-04Z'::timestamptz), ('hard', 'CANCELED', '2027-05-04Z'),
+        ('soft', 'CANCELED', '2027-05-04Z')$$,
+    'all come to the same end at the same time: with the third rung'
 );
+
+-- The customer has it in hand: another card is tried at once, not at the next rung.
+SELECT pg_temp.owe('another card', 'three', NULL);
+SELECT is(billing_test.collect('DECLINED', 'expired_card', '2027-05-01Z'), 1, 'an expired card is tried once');
+SELECT billing_api.add_payment_method(i.customer_id, 'sim', 'tok_renewed', p_as_of => '2027-05-01 06:00Z')
+FROM debt AS d INNER JOIN billing.invoice AS i ON i.invoice_id = d.invoice_id
+WHERE d.name = 'another card';
+SELECT is(billing_test.collect(p_as_of => '2027-05-01 06:00Z'), 1, 'and the next one as soon as it is there');
 
 SELECT * FROM finish();
 ROLLBACK;

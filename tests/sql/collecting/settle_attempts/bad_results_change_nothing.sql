@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(25);
+SELECT plan(26);
 
 SELECT billing_test.renewal_invoice();
 SELECT billing_ops.set_clock('2027-05-01T00:01:00Z');
@@ -35,6 +35,10 @@ SELECT billing_test.refuses(
     $$SELECT billing_worker.settle_attempts(
         array_fill(ROW(1, 1, 1, 'UNKNOWN', NULL, NULL, NULL, NULL, NULL, NULL, 'SEND')::billing.charge_result, ARRAY[10001]))$$,
     'SB101', 'more than 10000 results are refused'
+);
+SELECT billing_test.refuses(
+    $$SELECT pg_temp.settle('PAID', '4111111111111111')$$, 'SB101', 'a card number in one is not repeated',
+    p_detail => '(what looks like a card number)'
 );
 SELECT billing_test.refuses('SELECT pg_temp.settle(NULL)', 'SB101', 'without an outcome');
 SELECT billing_test.refuses($$SELECT pg_temp.settle('PAID')$$, 'SB101', 'with one that nobody knows');
