@@ -19,10 +19,18 @@ from tests.py.support.world import ACCOUNT, DUE, World
 
 PEOPLE = 250
 
-_FAIL_SOMETIMES = """
+# What is said about the attempts of these 50 fails until one of the events has been put off.
+_STUMBLING = 50
+_FAIL_AT_FIRST = """
     CREATE FUNCTION billing_fault() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        IF random() < 0.03 THEN
+        IF EXISTS (
+            SELECT FROM billing.customer AS c
+            WHERE c.customer_id = new.customer_id AND c.external_ref ~ '[27]$'
+        ) AND NOT EXISTS (
+            SELECT FROM billing.webhook_event AS w
+            WHERE w.payload ->> 'reference' = new.idempotency_key AND w.failure_count > 0
+        ) THEN
             RAISE EXCEPTION USING ERRCODE = '23514', MESSAGE = 'a fault on purpose';
         END IF;
         RETURN new;
@@ -159,7 +167,7 @@ def test_a_thousand_webhooks_end_as_if_they_had_come_once_and_in_order(
     deliveries = events * 2
     random.Random(seed).shuffle(deliveries)  # noqa: S311  the order, nothing secret
     with psycopg.connect(database_url, autocommit=True) as operator:
-        operator.execute(_FAIL_SOMETIMES)
+        operator.execute(_FAIL_AT_FIRST)
         faults: list[BaseException] = []
 
         def deliver(part: list[Event]) -> None:
@@ -179,8 +187,11 @@ def test_a_thousand_webhooks_end_as_if_they_had_come_once_and_in_order(
         for thread in threads:
             thread.join()
         assert not faults, faults
-        failures = world.value("SELECT sum(failure_count) FROM billing.webhook_event")
-        assert failures > 0, "what was not exercised was not shown"
+        put_off = world.value(
+            "SELECT count(DISTINCT payload ->> 'reference') FROM billing.webhook_event"
+            " WHERE failure_count > 0"
+        )
+        assert put_off == _STUMBLING
         operator.execute("DROP TRIGGER fault ON billing.payment_attempt")
     ended = end_of(world)
     for part, rows in in_order.items():

@@ -17,6 +17,9 @@ BEGIN
     IF cardinality(v_matches) = 0 THEN
         RETURN;
     END IF;
+    PERFORM billing.lock_for_refunds(
+        ARRAY(SELECT m.result FROM unnest(v_matches) AS m WHERE m.way IN ('SETTLE', 'LOOKUP'))
+    );
     v_settlements := ARRAY(
         SELECT s
         FROM billing_worker.settle_refunds(

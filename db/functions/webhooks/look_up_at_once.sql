@@ -6,19 +6,11 @@ RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      payment_attempt, in key order
+-- Locks:      nothing; lock_for_settlement came before
 -- Writes:     payment_attempt
 -- Raises:     nothing
 -- Idempotent: yes
 BEGIN
-    PERFORM 1
-    FROM billing.payment_attempt AS a
-    WHERE (a.customer_id, a.attempt_id) IN (
-        SELECT m.customer_id, m.attempt_id FROM unnest(p_matches) AS m WHERE m.way = 'LOOKUP'
-    )
-    ORDER BY a.customer_id, a.attempt_id
-    FOR NO KEY UPDATE;
-
     UPDATE billing.payment_attempt AS a
     SET next_lookup_at = p_as_of
     FROM unnest(p_matches) AS m

@@ -6,7 +6,8 @@ RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
 AS $function$
--- Locks:      as settle_attempts, then as settle_refunds; webhook events are locked by the caller
+-- Locks:      as settle_attempts or, where the events are about refunds, as settle_refunds; webhook events are locked by the
+--             caller
 -- Writes:     webhook_event, reconciliation_case, payment_attempt; as settle_attempts
 -- Raises:     what settle_attempts raises
 -- Idempotent: yes
@@ -16,14 +17,19 @@ DECLARE
     );
     v_settlements billing.settlement[];
 BEGIN
-    v_settlements := ARRAY(
-        SELECT s
-        FROM billing_worker.settle_attempts(
-            ARRAY(SELECT m.result FROM unnest(v_matches) AS m WHERE m.way = 'SETTLE'), p_as_of
-        ) AS s
-    );
-    PERFORM billing.look_up_at_once(v_matches, p_as_of);
-    PERFORM billing.close_webhooks(v_matches, v_settlements, p_as_of);
+    IF cardinality(v_matches) > 0 THEN
+        PERFORM billing.lock_for_settlement(
+            ARRAY(SELECT m.result FROM unnest(v_matches) AS m WHERE m.way IN ('SETTLE', 'LOOKUP'))
+        );
+        v_settlements := ARRAY(
+            SELECT s
+            FROM billing_worker.settle_attempts(
+                ARRAY(SELECT m.result FROM unnest(v_matches) AS m WHERE m.way = 'SETTLE'), p_as_of
+            ) AS s
+        );
+        PERFORM billing.look_up_at_once(v_matches, p_as_of);
+        PERFORM billing.close_webhooks(v_matches, v_settlements, p_as_of);
+    END IF;
     PERFORM billing.process_refund_webhooks(p_webhook_event_ids, p_as_of);
 END;
 $function$;

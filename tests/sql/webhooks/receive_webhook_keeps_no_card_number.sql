@@ -1,6 +1,6 @@
 -- Whatever a gateway sends: what looks like a card number is not kept, and the event is not lost for it.
 BEGIN;
-SELECT plan(9);
+SELECT plan(10);
 SELECT billing_test.clock('2027-05-01Z');
 SELECT billing_test.customer('c');
 SELECT billing_test.plan();
@@ -45,6 +45,7 @@ SELECT is(
     'null', 'the id of a refund is emptied'
 );
 SELECT billing_worker.process_webhooks(50);
+SELECT is(billing_worker.process_webhooks(50), 1, 'news of refunds comes in a call of its own');
 SELECT is(
     (SELECT concat_ws(' ', w.status, f.status, f.next_lookup_at = '2027-05-01Z')
      FROM billing.webhook_event AS w INNER JOIN billing.refund AS f USING (customer_id, refund_id) WHERE w.event_id = 'e6'),
