@@ -275,9 +275,7 @@ CREATE TABLE billing.refund (
     CONSTRAINT refund_amount_is_positive CHECK (amount > 0),
     CONSTRAINT only_an_ended_refund_has_an_end CHECK ((status IN ('SUCCEEDED', 'FAILED')) = (ended_at IS NOT NULL)),
     CONSTRAINT failed_refund_says_why CHECK (status <> 'FAILED' OR failure_code IS NOT NULL),
-    CONSTRAINT ended_refund_is_left_alone CHECK (
-        ended_at IS NULL OR (next_send_at IS NULL AND next_lookup_at IS NULL AND lease_until IS NULL)
-    )
+    CONSTRAINT ended_refund_is_not_sent CHECK (ended_at IS NULL OR next_send_at IS NULL)
 );
 CREATE INDEX refund_by_id ON billing.refund (refund_id);
 CREATE UNIQUE INDEX gateway_refund_is_booked_once ON billing.refund (gateway_account_id, gateway_refund_id)
@@ -288,7 +286,7 @@ CREATE INDEX refund_leased ON billing.refund (lease_until) WHERE lease_until IS 
 CREATE INDEX refund_by_attempt ON billing.refund (customer_id, attempt_id);
 
 COMMENT ON TABLE billing.refund IS
-'Money on its way back: an intent, committed before anything is sent, then the protocol of an attempt. Open: REQUESTED, STARTED, UNKNOWN, PROCESSING. Ended: SUCCEEDED, FAILED; a success rewrites a failure, nothing else does.';
+'Money on its way back: an intent, committed before anything is sent, then the protocol of an attempt. Open: REQUESTED, STARTED, UNKNOWN, PROCESSING. Ended: SUCCEEDED, FAILED; one becomes the other where the gateway, asked once more, says so, since a bank may send a refund back days later.';
 COMMENT ON COLUMN billing.refund.customer_id IS 'Customer.';
 COMMENT ON COLUMN billing.refund.refund_id IS 'Refund.';
 COMMENT ON COLUMN billing.refund.invoice_id IS 'Invoice that the money was paid for.';
@@ -346,7 +344,14 @@ BEGIN
             ERRCODE = 'SB901',
             MESSAGE = format('the stored request of refund %s was to be changed', old.refund_id);
     END IF;
-    IF old.ended_at IS NOT NULL AND NOT (new.status = 'SUCCEEDED' AND old.status = 'FAILED') THEN
+    IF old.ended_at IS NOT NULL AND (
+        new.ended_at IS NULL
+        OR (
+            new.status = old.status
+            AND (new.gateway_refund_id, new.failure_code, new.ended_at)
+            IS DISTINCT FROM (old.gateway_refund_id, old.failure_code, old.ended_at)
+        )
+    ) THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB901',
             MESSAGE = format('refund %s has ended (%s) and was to be overwritten', old.refund_id, old.status);
@@ -356,7 +361,7 @@ END;
 $function$;
 
 COMMENT ON FUNCTION billing.guard_refund IS
-'Trigger: what is sent never changes; an ended refund is rewritten by nothing but a success after a failure.';
+'Trigger: what is sent never changes; an ended refund never opens again, and is rewritten by nothing but the other end.';
 
 CREATE TRIGGER refund_keeps_what_was_asked BEFORE UPDATE ON billing.refund
 FOR EACH ROW EXECUTE FUNCTION billing.guard_refund();

@@ -160,10 +160,11 @@ CREATE TYPE billing.charge_request AS (
     gateway_payment_id text,
     send_no integer,
     gateway_intent_id text,
-    previous_payment_id text
+    previous_payment_id text,
+    awaits_action boolean
 );
 COMMENT ON TYPE billing.charge_request IS
-'What the shell sends to, or asks of, a gateway. amount in minor units; idempotency_key is also our reference there. gateway_intent_id where an earlier try made the intent that this one confirms, with the last payment under it that is known.';
+'What the shell sends to, or asks of, a gateway. amount in minor units; idempotency_key is also our reference there. gateway_intent_id where an earlier try made the intent that this one confirms, with the last payment under it that is known; awaits_action where its customer had to act, so that the intent is known to have been confirmed for it.';
 
 CREATE TYPE billing.attempt_intent AS (
     customer_id bigint,
@@ -234,10 +235,11 @@ CREATE TYPE billing.judgement AS (
     not_found_rounds integer,
     captured bigint,
     unexpected bigint,
-    case_kind text
+    case_kind text,
+    action_is_news boolean
 );
 COMMENT ON TYPE billing.judgement IS
-'What was decided about one result of a gateway, or about an invoice that needs none (attempt_id NULL). outcome as in charge_result, or PASSED for a rung that may not be tried. captured goes to the invoice, unexpected does not; both in minor units. resend_at is when the same request may be sent again, case_kind what needs a person.';
+'What was decided about one result of a gateway, or about an invoice that needs none (attempt_id NULL). outcome as in charge_result, or PASSED for a rung that may not be tried. captured goes to the invoice, unexpected does not; both in minor units. resend_at is when the same request may be sent again, case_kind what needs a person; action_is_news says that the customer was not told to act before, or until another time.';
 
 CREATE TYPE billing.priced_renewal AS (
     customer_id bigint,

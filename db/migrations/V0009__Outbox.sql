@@ -36,7 +36,7 @@ CREATE TABLE billing.outbox_event (
         'SubscriptionResumed', 'SubscriptionCancelScheduled', 'SubscriptionCanceled', 'SubscriptionExpired',
         'InvoiceOpened', 'InvoicePaid', 'InvoicePaymentFailed', 'InvoiceActionRequired', 'InvoiceVoided',
         'InvoiceFailed', 'PaymentUnexpected', 'ResourceSuspended', 'ResourceResumed', 'CreditGranted',
-        'RefundIssued', 'PriceChangeNotice'
+        'RefundIssued', 'RefundFailed', 'PriceChangeNotice'
     )),
     CONSTRAINT payload_is_an_object CHECK (jsonb_typeof(payload) = 'object'),
     CONSTRAINT published_event_is_not_blocked CHECK (published_at IS NULL OR blocked_at IS NULL),

@@ -26,6 +26,7 @@ INSERT INTO billing.decline_code (adapter, code, class) VALUES
 -- Stripe: what its advice says goes before what the issuer says.
 ('stripe', 'do_not_try_again', 'HARD'),
 ('stripe', 'confirm_card_data', 'CUSTOMER'),
+('stripe', 'payment_intent_authentication_failure', 'CUSTOMER'),
 ('stripe', 'card_not_supported', 'HARD'),
 ('stripe', 'currency_not_supported', 'HARD'),
 ('stripe', 'invalid_expiry_month', 'CUSTOMER'),

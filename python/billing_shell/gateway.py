@@ -62,6 +62,8 @@ class ChargeRequest:
     """Intent of an earlier try, to be confirmed again; None where this try makes one."""
     previous_payment_id: str | None = None
     """The last payment under that intent that is known: one after it is this try's own."""
+    awaits_action: bool = False
+    """Its customer had to act when it was last heard of: the intent was confirmed for this try."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ START_ATTEMPTS: LiteralString = """
     SELECT
         customer_id, attempt_id, claim_epoch, idempotency_key, amount, currency,
         payment_method_token, description, lane, gateway_account, gateway_payment_id, send_no,
-        gateway_intent_id, previous_payment_id
+        gateway_intent_id, previous_payment_id, awaits_action
     FROM billing_worker.start_attempts(
         p_gateway_account => %(account)s, p_limit => %(limit)s, p_worker => %(worker)s
     )
@@ -46,7 +46,7 @@ ATTEMPTS_TO_LOOK_UP: LiteralString = """
     SELECT
         customer_id, attempt_id, claim_epoch, idempotency_key, amount, currency,
         payment_method_token, description, lane, gateway_account, gateway_payment_id, send_no,
-        gateway_intent_id, previous_payment_id
+        gateway_intent_id, previous_payment_id, awaits_action
     FROM billing_worker.attempts_to_look_up(
         p_gateway_account => %(account)s, p_limit => %(limit)s, p_worker => %(worker)s
     )

@@ -104,8 +104,9 @@ def of_intent(request: ChargeRequest, intent: dict[str, Any]) -> Finding:
             finding = of_charge(own)
         case "canceled":
             finding = Finding(Outcome.DECLINED, "canceled")
-        case "requires_payment_method" if request.gateway_intent_id is None:
-            # Its only try was refused before there was a Charge.
+        case "requires_payment_method" if request.awaits_action or not request.gateway_intent_id:
+            # Refused before there was a Charge, and it can have been no other try: the only one,
+            # or the one that waited for its customer, since nobody confirms an intent meanwhile.
             error = intent.get("last_payment_error") or {}
             finding = Finding(Outcome.DECLINED, error.get("code") or "unrecognised_code")
         case "requires_payment_method":
@@ -164,11 +165,14 @@ def of_transaction(transaction: dict[str, Any]) -> SettledItem | None:
     """Read one entry of Stripe's balance, `source` expanded; None where it is no payment of ours.
 
     The amounts are those of the Charge or refund, in its own currency: the balance may be kept in
-    another one. Fees, payouts and disputes are no payments.
+    another one. Fees, payouts and disputes are no payments, and a refund that has failed since has
+    moved no money.
     """
     kind = _KIND_OF_TRANSACTION.get(str(transaction.get("type")))
     source = transaction.get("source")
     if kind is None or not isinstance(source, dict):
+        return None
+    if kind == "REFUND" and OUTCOME_OF_REFUND.get(str(source.get("status"))) is Outcome.DECLINED:
         return None
     return SettledItem(
         kind,

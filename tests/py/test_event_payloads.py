@@ -11,6 +11,7 @@ from tests.py.support.event_schemas import assert_valid, event_types
 
 NOT_IN_THE_STORY = {
     "PaymentUnexpected",
+    "RefundFailed",
     "RefundIssued",
     "ResourceResumed",
 }

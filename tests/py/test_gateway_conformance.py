@@ -76,6 +76,23 @@ class Simulated:
     def refunded(self) -> list[int]:
         return [amount for (amount,) in self.process.rows("SELECT amount FROM refunds")]
 
+    async def paid(self, what: str) -> str:
+        result = await self.adapter.charge(ask(self), timeout=5)
+        assert result.gateway_payment_id is not None
+        names = {"charged": "timeout_charged", "lost": "timeout_lost", "500": "500_stored"}
+        async with client_of(self.process) as client:
+            await put(
+                client,
+                "script",
+                token=result.gateway_payment_id,
+                outcomes=[names.get(what, what)],
+            )
+        return result.gateway_payment_id
+
+    def refund_keys(self) -> set[str]:
+        rows = self.process.rows("SELECT idempotency_key FROM calls WHERE operation = 'refund'")
+        return {key for (key,) in rows}
+
     async def set_clock(self, now: datetime) -> None:
         async with client_of(self.process) as client:
             await put(client, "clock", now=now.isoformat())
@@ -109,6 +126,15 @@ class Stripe:
 
     def refunded(self) -> list[int]:
         return [refund["amount"] for refund in self.double.ledger()["refunds"].values()]
+
+    async def paid(self, what: str) -> str:
+        request = replace(ask(self), payment_method_token=f"cus_double/pm_back_{what}")
+        result = await self.adapter.charge(request, timeout=5)
+        assert result.gateway_payment_id is not None
+        return result.gateway_payment_id
+
+    def refund_keys(self) -> set[str]:
+        return {str(refund["key"]) for refund in self.double.ledger()["refunds"].values()}
 
     async def set_clock(self, now: datetime) -> None:
         self.double.set_clock(now)
@@ -330,6 +356,38 @@ async def test_no_more_goes_back_than_was_paid(kind: Kind) -> None:
     assert kind.refunded() == [AMOUNT]
 
 
+@pytest.mark.parametrize("what", ["charged", "cut", "500_charged"])
+async def test_a_refund_whose_answer_is_lost_is_found_and_goes_back_once(
+    kind: Kind, what: str
+) -> None:
+    request = back(await kind.paid(what), 98)
+    result = await kind.adapter.refund(request, timeout=1)
+    assert (result.outcome, result.gateway_refund_id) == (Outcome.UNKNOWN, None)
+    found = await kind.adapter.look_up_refund(request, timeout=5)
+    assert (found.outcome, found.amount, found.currency) == (Outcome.SUCCEEDED, 98, "USD")
+    assert found.gateway_refund_id
+    # A 500 that is kept under the key is repeated, whatever is behind it.
+    again = await kind.adapter.refund(replace(request, send_no=2), timeout=5)
+    assert (again.outcome, again.gateway_refund_id) == (
+        (Outcome.UNKNOWN, None)
+        if what == "500_charged"
+        else (Outcome.SUCCEEDED, found.gateway_refund_id)
+    )
+    assert kind.refunded() == [98]
+    assert kind.refund_keys() == {request.idempotency_key}
+
+
+@pytest.mark.parametrize("what", ["lost", "500"])
+async def test_a_refund_that_was_not_made_is_unknown_and_not_found(kind: Kind, what: str) -> None:
+    request = back(await kind.paid(what), 98)
+    assert (await kind.adapter.refund(request, timeout=1)).outcome == Outcome.UNKNOWN
+    found = await kind.adapter.look_up_refund(request, timeout=5)
+    assert found.outcome == Outcome.NOT_FOUND
+    again = await kind.adapter.refund(replace(request, send_no=2), timeout=5)
+    assert again.outcome == (Outcome.SUCCEEDED if what == "lost" else Outcome.UNKNOWN)
+    assert kind.refunded() == ([98] if what == "lost" else [])
+
+
 async def whole(kind: Kind, start: datetime, end: datetime) -> list[SettledItem]:
     """What a gateway has booked, from all its pages."""
     items: list[SettledItem] = []
@@ -480,6 +538,72 @@ async def test_all_tries_of_an_invoice_confirm_one_intent(stripe: Stripe) -> Non
     assert len(books["intents"]) == 1
     assert len(books["charges"]) == 2
     assert stripe.charged() == [AMOUNT]
+
+
+async def test_a_failed_authentication_is_a_decline_of_the_try_that_waited(stripe: Stripe) -> None:
+    first = ask(stripe, "decline", lane="INTERACTIVE")
+    declined = await stripe.adapter.charge(first, timeout=5)
+    second = replace(
+        first,
+        idempotency_key=first.idempotency_key.replace("try-1", "try-2"),
+        payment_method_token=stripe.token("action"),
+        gateway_intent_id=declined.gateway_intent_id,
+        previous_payment_id=declined.gateway_payment_id,
+    )
+    waiting = replace(second, awaits_action=True)
+    acting = await stripe.adapter.charge(second, timeout=5)
+    assert acting.outcome == Outcome.REQUIRES_ACTION
+    assert (await stripe.adapter.look_up(waiting, timeout=5)).outcome == Outcome.REQUIRES_ACTION
+
+    stripe.double.fail(str(declined.gateway_intent_id))
+    failed = await stripe.adapter.look_up(waiting, timeout=5)
+    assert (failed.outcome, failed.code, failed.gateway_payment_id) == (
+        Outcome.DECLINED,
+        "payment_intent_authentication_failure",
+        None,
+    )
+    # As long as nobody knows that it was confirmed, the failure may be that of the try before.
+    assert (await stripe.adapter.look_up(second, timeout=5)).outcome == Outcome.NOT_FOUND
+
+    third = replace(second, idempotency_key=first.idempotency_key.replace("try-1", "try-3"))
+    assert (await stripe.adapter.look_up(third, timeout=5)).outcome == Outcome.NOT_FOUND
+    assert (await stripe.adapter.charge(third, timeout=5)).outcome == Outcome.REQUIRES_ACTION
+    waiting = replace(third, awaits_action=True)
+    assert (await stripe.adapter.look_up(waiting, timeout=5)).outcome == Outcome.REQUIRES_ACTION
+    stripe.double.act(str(declined.gateway_intent_id))
+    paid = await stripe.adapter.look_up(waiting, timeout=5)
+    assert paid.outcome == Outcome.SUCCEEDED
+    assert paid.gateway_payment_id != declined.gateway_payment_id
+    assert stripe.charged() == [AMOUNT]
+
+
+async def test_a_refund_may_be_pending_and_fail_after_it_succeeded(stripe: Stripe) -> None:
+    now = datetime.now(UTC)
+    day = timedelta(days=1)
+    request = back(await stripe.paid("pending"), 98)
+    pending = await stripe.adapter.refund(request, timeout=5)
+    assert pending.outcome == Outcome.PROCESSING
+    refund_id = str(pending.gateway_refund_id)
+    known = replace(request, gateway_refund_id=refund_id)
+    listed = [item.kind for item in await whole(stripe, now - day, now + day)]
+    assert listed == ["REFUND", "CHARGE"]
+    for status, outcome, code in (
+        ("succeeded", Outcome.SUCCEEDED, None),
+        ("failed", Outcome.DECLINED, "expired_or_canceled_card"),
+    ):
+        stripe.double.end(refund_id, status)
+        for asked in (request, known):
+            found = await stripe.adapter.look_up_refund(asked, timeout=5)
+            assert (found.outcome, found.code, found.gateway_refund_id) == (
+                outcome,
+                code,
+                refund_id,
+            )
+    # What failed has moved no money.
+    assert [item.kind for item in await whole(stripe, now - day, now + day)] == ["CHARGE"]
+    # The key repeats what it was answered first, which is why a look-up goes before a send.
+    again = await stripe.adapter.refund(replace(request, send_no=2), timeout=5)
+    assert again.outcome == Outcome.PROCESSING
 
 
 async def test_advice_goes_before_the_reason(stripe: Stripe) -> None:

@@ -756,6 +756,7 @@ def test_the_dataclasses_hold_what_the_composites_of_the_database_hold() -> None
         "send_no",
         "gateway_intent_id",
         "previous_payment_id",
+        "awaits_action",
     ]
     assert list(ChargeResult.__dataclass_fields__) == [
         "customer_id",

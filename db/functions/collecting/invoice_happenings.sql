@@ -10,7 +10,8 @@ AS $function$
     -- Writes:     nothing
     -- Raises:     nothing
     -- Idempotent: yes
-    -- Place 1 comes before the move of the subscription, place 3 after it.
+    -- Place 1 comes before the move of the subscription, place 3 after it. That the customer must act is told once, and
+    -- again only where the time for it is another.
     SELECT i.customer_id, i.subscription_id, e.place, e.event_type, i.invoice_id, j.attempt_id, e.detail
     FROM unnest(p_judgements) AS j
     INNER JOIN billing.invoice AS i ON i.customer_id = j.customer_id AND i.invoice_id = j.invoice_id
@@ -45,6 +46,7 @@ AS $function$
             'attemptNo', a.attempt_no, 'expiresAt', billing.to_rfc3339(j.action_expires_at)
         )
         WHERE j.attempt_status = 'REQUIRES_ACTION' AND j.outcome = 'REQUIRES_ACTION'
+          AND j.action_is_news
         UNION ALL
         SELECT 3, 'PaymentUnexpected', jsonb_build_object(
             'attemptId', j.attempt_id, 'invoiceId', i.invoice_id, 'amount', j.unexpected, 'currency', a.currency,

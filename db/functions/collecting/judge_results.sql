@@ -44,7 +44,10 @@ AS $function$
                     THEN 'UNKNOWN_OUTCOME'
                     WHEN r.outcome = 'PROCESSING' AND p_as_of >= a.started_at + g.processing_deadline
                     THEN 'UNKNOWN_OUTCOME'
-                END
+                END,
+                n.status = 'REQUIRES_ACTION' AND (
+                    a.status <> 'REQUIRES_ACTION' OR a.action_expires_at IS DISTINCT FROM x.action_expires_at
+                )
             )::billing.judgement
             ORDER BY r.customer_id, r.attempt_id
         ),

@@ -15,6 +15,11 @@ AS $function$
     SELECT CASE
         WHEN p_status IN ('SUCCEEDED', 'DECLINED', 'ABANDONED') THEN NULL
         WHEN p_result.outcome = 'SUCCEEDED' THEN p_as_of
+        -- To a send that may be a repetition, a gateway may repeat what it said to the first one; and a webhook may have told
+        -- of something since.
+        WHEN p_result.outcome = 'REQUIRES_ACTION' AND p_result.source = 'SEND'
+            AND (p_attempt.refusal_count + 1 < p_attempt.send_count OR p_attempt.next_lookup_at <= p_as_of)
+        THEN p_as_of
         WHEN p_result.outcome = 'REQUIRES_ACTION' THEN p_action_expires_at
         WHEN p_result.outcome = 'PROCESSING'
         THEN greatest(p_attempt.started_at + p_account.processing_deadline, p_as_of + interval '1 day')
@@ -27,4 +32,4 @@ AS $function$
 $function$;
 
 COMMENT ON FUNCTION billing.next_lookup_at IS
-'When to ask the gateway next: at once to confirm, when an action expires, at the deadline of bank money, else on the schedule of look-ups.';
+'When to ask the gateway next: at once to confirm, or where an answer may be of old, when an action expires, at the deadline of bank money, else on the schedule of look-ups.';

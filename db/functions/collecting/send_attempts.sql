@@ -70,7 +70,7 @@ BEGIN
     SELECT
         c.customer_id, c.attempt_id, c.claim_epoch, c.idempotency_key, c.amount, c.currency, c.payment_method_token,
         c.description, i.lane, p_account.code, c.gateway_payment_id, c.send_count, c.gateway_intent_id,
-        billing.payment_before(c)
+        billing.payment_before(c), c.status = 'REQUIRES_ACTION'
     FROM claimed AS c
     INNER JOIN billing.invoice AS i ON i.customer_id = c.customer_id AND i.invoice_id = c.invoice_id
     ORDER BY i.lane DESC, c.customer_id, c.attempt_id;

@@ -24,7 +24,7 @@ BEGIN
     IF p_outcome IS NULL THEN
         UPDATE billing.refund AS f
         SET next_lookup_at = p_as_of
-        WHERE f.customer_id = v_refund.customer_id AND f.refund_id = v_refund.refund_id AND f.ended_at IS NULL;
+        WHERE f.customer_id = v_refund.customer_id AND f.refund_id = v_refund.refund_id AND f.status <> 'FAILED';
         RETURN;
     END IF;
     IF v_refund.status = 'SUCCEEDED' OR v_refund.lease_until > clock_timestamp()

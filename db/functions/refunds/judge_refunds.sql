@@ -12,7 +12,9 @@ AS $function$
     -- Writes:     nothing
     -- Raises:     nothing
     -- Idempotent: yes
-    -- The only step that decides what is to be believed about refunds; as judge_results does about charges.
+    -- The only step that decides what is to be believed about refunds; as judge_results does about charges. Unlike a charge,
+    -- a refund may fail after it succeeded, and reports of both may come in any order: what speaks against its end is STALE,
+    -- and only a look-up made since then is believed.
     SELECT coalesce(
         array_agg(
             ROW(
@@ -114,7 +116,9 @@ AS $function$
                   AND (u.customer_id, u.refund_id) < (f.customer_id, f.refund_id)
             ) THEN 'REJECTED'
             WHEN f.ended_at IS NOT NULL AND n.status = f.status THEN 'DUPLICATE'
-            WHEN f.ended_at IS NOT NULL AND n.status <> 'SUCCEEDED' THEN 'STALE'
+            WHEN f.ended_at IS NOT NULL AND (
+                n.status IN ('SUCCEEDED', 'FAILED') AND r.source = 'LOOKUP' AND r.claim_epoch = f.claim_epoch
+            ) IS NOT TRUE THEN 'STALE'
             WHEN r.outcome IN ('UNKNOWN', 'PROCESSING') AND r.source <> 'LOOKUP'
                 AND array_position(ARRAY['REQUESTED', 'STARTED', 'UNKNOWN', 'PROCESSING'], n.status)
                 < array_position(ARRAY['REQUESTED', 'STARTED', 'UNKNOWN', 'PROCESSING'], f.status)

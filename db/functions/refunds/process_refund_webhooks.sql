@@ -10,6 +10,7 @@ AS $function$
 -- Writes:     webhook_event, reconciliation_case, refund; as settle_refunds
 -- Raises:     what settle_refunds raises
 -- Idempotent: yes
+-- What speaks against the end of a refund is a reason to ask, as is what says nothing definite.
 DECLARE
     v_matches billing.refund_match[] := ARRAY(SELECT m FROM billing.match_refund_webhooks(p_webhook_event_ids) AS m);
     v_settlements billing.refund_settlement[];
@@ -35,7 +36,7 @@ BEGIN
     SET status = CASE
             WHEN m.way = 'UNMATCHED' AND w.received_wall_at > clock_timestamp() - interval '1 hour' THEN 'UNMATCHED'
             WHEN m.way IN ('UNMATCHED', 'AMBIGUOUS') THEN 'CASE'
-            WHEN m.way = 'SETTLE' THEN CASE v.verdict WHEN 'STALE' THEN 'IGNORED' ELSE v.verdict END
+            WHEN m.way = 'SETTLE' THEN CASE v.verdict WHEN 'STALE' THEN 'LOOKUP' ELSE v.verdict END
             ELSE m.way
         END,
         customer_id = CASE WHEN m.way NOT IN ('AMBIGUOUS', 'REJECTED') THEN m.customer_id END,

@@ -16,7 +16,7 @@ BEGIN
     SELECT array_agg(
         ROW(
             s.customer_id, s.subscription_id, s.event_seq + n.no, n.event_type, NULL, NULL, n.invoice_id, NULL, n.detail,
-            n.event_type = 'RefundIssued'
+            n.published
         )::billing.happening
         ORDER BY s.customer_id, s.subscription_id, n.no
     )
@@ -33,10 +33,10 @@ BEGIN
 
     PERFORM billing.record_customer_event(h.customer_id, h.event_type, h.detail, p_as_of)
     FROM billing.refund_happenings(p_judgements) AS h
-    WHERE h.subscription_id IS NULL AND h.event_type = 'RefundIssued'
+    WHERE h.subscription_id IS NULL AND h.published
     ORDER BY h.customer_id, h.refund_id;
 END;
 $function$;
 
 COMMENT ON FUNCTION billing.record_refunds IS
-'Tells of money that went back, as an event of the subscription, or of the customer where there is none; a refusal stands in the log only.';
+'Tells of money that went back, and of such that came back to us after all, as an event of the subscription, or of the customer where there is none; a refusal stands in the log only.';

@@ -7,6 +7,7 @@ RETURNS TABLE (
     invoice_id bigint,
     refund_id bigint,
     event_type text,
+    published boolean,
     detail jsonb
 )
 LANGUAGE sql
@@ -17,9 +18,16 @@ AS $function$
     -- Writes:     nothing
     -- Raises:     nothing
     -- Idempotent: yes
+    -- Of a failure the world hears only where it was told that the money went.
     SELECT
         i.customer_id, i.subscription_id, i.invoice_id, f.refund_id,
         CASE j.refund_status WHEN 'SUCCEEDED' THEN 'RefundIssued' ELSE 'RefundFailed' END,
+        j.refund_status = 'SUCCEEDED' OR EXISTS (
+            SELECT 1
+            FROM billing.refund_report AS r
+            WHERE r.customer_id = f.customer_id AND r.refund_id = f.refund_id
+              AND r.outcome = 'SUCCEEDED' AND r.verdict = 'APPLIED'
+        ),
         jsonb_build_object(
             'refundId', f.refund_id, 'invoiceId', i.invoice_id, 'amount', f.amount, 'currency', f.currency
         )

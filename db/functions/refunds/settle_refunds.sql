@@ -21,11 +21,14 @@ BEGIN
     PERFORM billing.lock_for_refunds(p_results);
     v_judgements := billing.judge_refunds(p_results, v_as_of);
     PERFORM billing.update_refunds(v_judgements, v_as_of);
+    PERFORM billing.ask_where_contradicted(p_results, v_as_of);
     PERFORM billing.store_refund_reports(v_judgements, v_as_of);
     PERFORM billing.record_refunds(v_judgements, v_as_of);
 
     RETURN QUERY
-    SELECT r.customer_id, r.refund_id, r.outcome, coalesce(j.verdict, 'REJECTED'), f.status
+    SELECT
+        r.customer_id, r.refund_id, r.outcome,
+        coalesce(j.verdict, CASE WHEN f.refund_id IS NULL THEN 'REJECTED' ELSE 'STALE' END), f.status
     FROM unnest(p_results) AS r
     LEFT JOIN unnest(v_judgements) AS j
         ON j.customer_id = r.customer_id AND j.refund_id = r.refund_id AND j.outcome = r.outcome
@@ -34,4 +37,4 @@ END;
 $function$;
 
 COMMENT ON FUNCTION billing_worker.settle_refunds IS
-'Records what gateways said about refunds, in one transaction. Returns what became of each result; an unknown refund is REJECTED.';
+'Records what gateways said about refunds, in one transaction. Returns what became of each result; an unknown refund is REJECTED, the weaker of two reports STALE.';

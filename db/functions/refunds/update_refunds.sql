@@ -10,14 +10,18 @@ AS $function$
     -- Writes:     refund, invoice
     -- Raises:     SB901 where an ended refund was to be overwritten
     -- Idempotent: no
-    -- Where it was rejected, nobody sends or asks until the case is closed. Late money never paid its invoice.
+    -- Where it was rejected, nobody sends or asks until the case is closed. Late money never paid its invoice. One that had
+    -- ended is asked about until there is an answer.
     UPDATE billing.invoice AS i
     SET amount_refunded = i.amount_refunded + b.amount
     FROM (
-        SELECT f.customer_id, f.invoice_id, sum(f.amount) AS amount
+        SELECT
+            f.customer_id, f.invoice_id,
+            sum(CASE j.refund_status WHEN 'SUCCEEDED' THEN f.amount ELSE -f.amount END) AS amount
         FROM unnest(p_judgements) AS j
         INNER JOIN billing.refund AS f ON f.customer_id = j.customer_id AND f.refund_id = j.refund_id
-        WHERE j.verdict = 'APPLIED' AND j.refund_status = 'SUCCEEDED' AND f.purpose <> 'LATE_PAYMENT'
+        WHERE j.verdict = 'APPLIED' AND f.purpose <> 'LATE_PAYMENT'
+          AND (j.refund_status = 'SUCCEEDED') <> (f.status = 'SUCCEEDED')
         GROUP BY f.customer_id, f.invoice_id
     ) AS b
     WHERE i.customer_id = b.customer_id AND i.invoice_id = b.invoice_id;
@@ -46,6 +50,17 @@ AS $function$
       AND f.customer_id = j.customer_id
       AND f.refund_id = j.refund_id
       AND f.ended_at IS NULL;
+
+    UPDATE billing.refund AS f
+    SET lease_until = NULL,
+        next_lookup_at = CASE WHEN j.outcome = 'UNKNOWN' THEN f.next_lookup_at END
+    FROM unnest(p_judgements) AS j
+    WHERE j.verdict <> 'APPLIED'
+      AND j.source = 'LOOKUP'
+      AND f.customer_id = j.customer_id
+      AND f.refund_id = j.refund_id
+      AND f.claim_epoch = j.claim_epoch
+      AND f.ended_at IS NOT NULL;
 $function$;
 
 COMMENT ON FUNCTION billing.update_refunds IS

@@ -7,9 +7,14 @@ signed webhooks, which it delivers itself once it is told where to. What a payme
 id says:
 `pm_ok`, `pm_decline_<code>`, `pm_advice_<advice>`, `pm_action`, `pm_processing`, `pm_charged` and
 `pm_lost` (no answer, the first time), `pm_slow`, `pm_limited` (429, the first time), `pm_500`.
+What the refunds of its charges meet: `pm_back_charged` and `pm_back_lost` (no answer, the first
+time, with and without a refund), `pm_back_cut` (the connection breaks after it, the first time),
+`pm_back_500` and `pm_back_500_charged` (a stored 500, without and with one), `pm_back_pending`.
 
 Beside Stripe's: `GET /_ledger`, its books; `PUT /_webhooks`, where events go; `PUT /_clock`, the
-instant at which things are created; `POST /_act/{intent}`, the customer passes 3-D Secure.
+instant at which things are created; `POST /_act/{intent}`, the customer passes 3-D Secure, and
+`POST /_fail/{intent}` fails it; `POST /_end/{refund}/{status}`, a bank has taken a refund or sent
+it back.
 """
 
 import asyncio
@@ -38,7 +43,12 @@ from starlette.routing import Route
 API_KEY = "sk_test_double"
 SECRET = "whsec_double_of_stripe"
 
+_PATIENCE = 180.0
 _ids = itertools.count(1)
+
+
+_CUT = Response(b"{", 200, {"Content-Length": "999"})
+"""The server closes the connection after this: it has one byte of the 999."""
 
 
 class Refused(Exception):  # noqa: N818  an answer of the double, not a fault
@@ -79,7 +89,7 @@ class Double:
         known = self._known(key, print_of)
         if known is not None:
             return known
-        method = form.get("payment_method", "")
+        method = self._method_of(request, form)
         first = str(key) not in self._seen
         self._seen.add(str(key))
         if first and "pm_limited" in method:
@@ -94,10 +104,19 @@ class Double:
             except Refused as refusal:
                 status, document = refusal.status, refusal.document
         if key is not None:
-            self._kept[key] = (print_of, status, document)
+            # As it is now: a replay tells nothing of what has happened since.
+            self._kept[key] = (print_of, status, json.loads(json.dumps(document)))
         if first and "pm_charged" in method:
             await asyncio.sleep(3600)
-        return _answer(status, document)
+        return _CUT if first and "pm_cut" in method else _answer(status, document)
+
+    def _method_of(self, request: Request, form: dict[str, str]) -> str:
+        """Return what says how to answer: the payment method, or what it wants for refunds."""
+        paid = self.charges.get(form.get("charge", ""))
+        if paid is None or request.method != "POST":
+            return form.get("payment_method", "")
+        _, _, fate = paid["payment_method"].partition("_back_")
+        return f"pm_{fate}"
 
     def _known(self, key: str | None, print_of: str) -> Response | None:
         """What a key that is in flight, or was used before, is answered."""
@@ -130,6 +149,7 @@ class Double:
             "currency": form["currency"],
             "customer": form["customer"],
             "metadata": _nested(form, "metadata"),
+            "payment_method": None,
             "status": "requires_payment_method",
             "latest_charge": None,
             "last_payment_error": None,
@@ -150,7 +170,8 @@ class Double:
     def _confirmed(
         self, intent: dict[str, Any], form: dict[str, str], key: str | None
     ) -> dict[str, Any]:
-        method = form["payment_method"]
+        method = intent["payment_method"] = form["payment_method"]
+        intent["last_payment_error"] = None
         intent["on_session"] = form.get("off_session") != "true"
         if "pm_500" in method:
             raise Refused(500, "api_error")
@@ -174,6 +195,19 @@ class Double:
         assert intent["status"] == "requires_action"
         return self._charged(intent, None, "succeeded")
 
+    def fail(self, intent_id: str) -> dict[str, Any]:
+        """The customer fails 3-D Secure: no charge, the one before stays the latest."""
+        intent = self.intents[intent_id]
+        assert intent["status"] == "requires_action"
+        intent["status"] = "requires_payment_method"
+        intent["last_payment_error"] = {
+            "type": "invalid_request_error",
+            "code": "payment_intent_authentication_failure",
+            "payment_method": {"id": intent["payment_method"], "object": "payment_method"},
+        }
+        self._tell("payment_intent.payment_failed", intent, None)
+        return self._shown(intent)
+
     def _charged(
         self,
         intent: dict[str, Any],
@@ -190,6 +224,7 @@ class Double:
             "amount_captured": intent["amount"] if status == "succeeded" else 0,
             "currency": intent["currency"],
             "payment_intent": intent["id"],
+            "payment_method": intent["payment_method"],
             "metadata": dict(intent["metadata"]),
             "status": status,
             "failure_code": "card_declined" if status == "failed" else None,
@@ -240,7 +275,14 @@ class Double:
         charge = self.charges.get(form["charge"])
         if charge is None:
             raise Refused(404, "invalid_request_error", code="resource_missing", param="charge")
-        gone = sum(r["amount"] for r in self.refunds.values() if r["charge"] == charge["id"])
+        _, _, fate = charge["payment_method"].partition("_back_")
+        if fate == "500":
+            raise Refused(500, "api_error")
+        gone = sum(
+            r["amount"]
+            for r in self.refunds.values()
+            if r["charge"] == charge["id"] and r["status"] != "failed"
+        )
         if gone == charge["amount_captured"]:
             raise Refused(400, "invalid_request_error", code="charge_already_refunded")
         amount = int(form.get("amount", charge["amount_captured"] - gone))
@@ -253,13 +295,27 @@ class Double:
             "currency": charge["currency"],
             "charge": charge["id"],
             "metadata": _nested(form, "metadata"),
-            "status": "succeeded",
+            "status": "pending" if fate == "pending" else "succeeded",
             "failure_reason": None,
             "key": key,
         }
         self.refunds[refund["id"]] = refund
         self._book("refund", refund, -amount)
         self._tell("refund.created", refund, key)
+        if fate == "500_charged":
+            raise Refused(500, "api_error")
+        return refund
+
+    def end(self, refund_id: str, status: str) -> dict[str, Any]:
+        """A bank has taken a refund, or sent it back, be it days after it was called succeeded."""
+        refund = self.refunds[refund_id]
+        refund["status"] = status
+        if status == "failed":
+            refund["failure_reason"] = "expired_or_canceled_card"
+            self._book("refund_failure", refund, refund["amount"])
+        self._tell("charge.refund.updated", refund, None)
+        if status == "failed":
+            self._tell("refund.failed", refund, None)
         return refund
 
     def refund_of(self, *, form: dict[str, str], key: str | None, refund: str) -> dict[str, Any]:
@@ -361,7 +417,7 @@ class StripeDouble:
             [sys.executable, "-m", __name__], stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], 30)
+        ready, _, _ = select.select([self._process.stdout], [], [], _PATIENCE)
         assert ready, "the double does not listen"
         self.url = self._process.stdout.readline().strip()
         return self
@@ -375,7 +431,9 @@ class StripeDouble:
 
     def ledger(self) -> dict[str, Any]:
         """Return its books."""
-        answer: dict[str, Any] = httpx.get(f"{self.url}/_ledger", trust_env=False).json()
+        answer: dict[str, Any] = httpx.get(
+            f"{self.url}/_ledger", trust_env=False, timeout=_PATIENCE
+        ).json()
         return answer
 
     def tell(self, url: str) -> None:
@@ -390,9 +448,19 @@ class StripeDouble:
         """Have the customer pass 3-D Secure."""
         self._control("POST", f"/_act/{intent_id}", "")
 
+    def fail(self, intent_id: str) -> None:
+        """Have the customer fail 3-D Secure."""
+        self._control("POST", f"/_fail/{intent_id}", "")
+
+    def end(self, refund_id: str, status: str) -> None:
+        """Have a bank take a refund (`succeeded`), or send it back (`failed`)."""
+        self._control("POST", f"/_end/{refund_id}/{status}", "")
+
     def _control(self, method: str, path: str, text: str) -> None:
         url = f"{self.url}{path}"
-        httpx.request(method, url, content=text, trust_env=False).raise_for_status()
+        httpx.request(
+            method, url, content=text, trust_env=False, timeout=_PATIENCE
+        ).raise_for_status()
 
 
 def _new(prefix: str) -> str:
@@ -438,7 +506,13 @@ def _application(double: Double) -> Starlette:
         return Response()
 
     async def act(request: Request) -> Response:
-        return JSONResponse(double.act(request.path_params["intent"]))
+        return JSONResponse(double.act(**request.path_params))
+
+    async def fail(request: Request) -> Response:
+        return JSONResponse(double.fail(**request.path_params))
+
+    async def end(request: Request) -> Response:
+        return JSONResponse(double.end(**request.path_params))
 
     return Starlette(
         routes=[
@@ -454,7 +528,9 @@ def _application(double: Double) -> Starlette:
             Route("/_ledger", ledger),
             Route("/_webhooks", webhooks, methods=["PUT"]),
             Route("/_clock", clock, methods=["PUT"]),
-            Route("/_act/{intent}", act, methods=["POST"]),
+            Route("/_act/{intent_id}", act, methods=["POST"]),
+            Route("/_fail/{intent_id}", fail, methods=["POST"]),
+            Route("/_end/{refund_id}/{status}", end, methods=["POST"]),
         ]
     )
 

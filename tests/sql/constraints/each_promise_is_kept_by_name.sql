@@ -311,7 +311,7 @@ INSERT INTO broken VALUES
 ('refund', 'refund_amount_is_positive', '{"amount": 0}'),
 ('refund', 'only_an_ended_refund_has_an_end', '{"ended_at": "2027-06-01T00:00:00Z"}'),
 ('refund', 'failed_refund_says_why', '{"status": "FAILED", "ended_at": "2027-06-01T00:00:00Z"}'),
-('refund', 'ended_refund_is_left_alone',
+('refund', 'ended_refund_is_not_sent',
     '{"status": "SUCCEEDED", "ended_at": "2027-06-01T00:00:00Z", "next_send_at": "2027-06-01T00:00:00Z"}'),
 ('refund', 'gateway_refund_is_booked_once', '{"gateway_refund_id": "re_1"}'),
 ('refund_report', 'report_is_about_a_refund', '{"refund_id": 1}'),

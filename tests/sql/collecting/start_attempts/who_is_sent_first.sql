@@ -26,7 +26,7 @@ AS $function$
         SELECT p_round, q.place, q.lane, q.attempt_id, q.customer_id::text, q.idempotency_key, q.claim_epoch
         FROM billing_worker.start_attempts('sim', p_limit, 'worker', '2027-05-01T00:05:00Z') WITH ORDINALITY
             AS q (customer_id, attempt_id, claim_epoch, idempotency_key, amount, currency, payment_method_token, description, lane,
-                gateway_account, gateway_payment_id, send_no, gateway_intent_id, previous_payment_id, place)
+                gateway_account, gateway_payment_id, send_no, gateway_intent_id, previous_payment_id, awaits_action, place)
         RETURNING *
     )
     SELECT string_agg(r.lane, ' ' ORDER BY r.place) FROM r;
