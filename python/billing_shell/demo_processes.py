@@ -5,8 +5,6 @@ to be killed stands still at a named crash point and says so through a pipe: nob
 time.
 """
 
-import contextlib
-import json
 import os
 import select
 import sys
@@ -18,6 +16,7 @@ from typing import Self
 
 import httpx
 
+from billing_shell.announced_url import announced_url
 from billing_shell.embedded_server import free_port
 from billing_shell.server_process import ServerProcess
 
@@ -173,14 +172,14 @@ class Gateway(DemoProcess):
     """
 
     def __init__(self, ledger: Path, logs: Path, options: Sequence[str]) -> None:
-        """Start it and wait until it listens; raise DemoError if it does not."""
+        """Start it and wait until it listens; raise ServerError if it does not."""
         self.ledger = ledger
         super().__init__(
             "gateway",
             ["-m", "billing_shell.simulator", "--ledger", self.ledger, *options],
             log=logs / "gateway.log",
         )
-        self.url = self._announced_url()
+        self.url = announced_url(self._process, _START_SECONDS)
         self._client = httpx.Client(base_url=self.url, timeout=_CONTROL_SECONDS, trust_env=False)
 
     def set_clock(self, now: str) -> None:
@@ -195,16 +194,6 @@ class Gateway(DemoProcess):
     def __exit__(self, *_: object) -> None:
         self._client.close()
         super().__exit__()
-
-    def _announced_url(self) -> str:
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline:
-            for line in self.last_words().splitlines():
-                with contextlib.suppress(ValueError, KeyError, TypeError):
-                    return str(json.loads(line)["url"])
-            self.require_running()
-            time.sleep(_LOOK_EVERY_MS / 1000)
-        raise DemoError(f"the gateway does not listen; its log {self.log} says why")
 
 
 class Door(DemoProcess):

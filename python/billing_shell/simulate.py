@@ -196,7 +196,7 @@ def simulate(
         bootstrap: brokers for a topic of its own; None starts one for as long as this lasts.
 
     Raises:
-        DemoError: the gateway did not start.
+        ServerError: the gateway did not start.
         DatabaseError: the database refused what it must not refuse.
         BrokerUnavailableError: the broker failed.
         NeverQuietError: there was work without end.

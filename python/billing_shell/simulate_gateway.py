@@ -40,7 +40,7 @@ class MortalGateway:
             faults: share of calls that one strikes.
 
         Raises:
-            DemoError: it did not start.
+            ServerError: it did not start.
         """
         self.ledger = directory / "gateway.sqlite"
         self.deaths = 0
@@ -81,7 +81,7 @@ class MortalGateway:
         self.deaths += 1
 
     def revive(self) -> None:
-        """Start it again, if it was killed; raise DemoError if it does not start."""
+        """Start it again, if it was killed; raise ServerError if it does not start."""
         if self._process is not None:
             return
         port = str(urlsplit(self.url).port)

@@ -4,7 +4,6 @@ What the environment names an address for is used there; the rest is started her
 process, whatever it dies of.
 """
 
-import json
 import secrets
 import sys
 import time
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 import psycopg
 import structlog
 
+from billing_shell.announced_url import announced_url
 from billing_shell.api_commands import temporary_key
 from billing_shell.api_keys import Scope
 from billing_shell.embedded import EmbeddedServers, ServerError, ServerErrorCode
@@ -272,25 +272,12 @@ def _gateway(
         environment["BILLING_SIMULATOR_API_KEY"] = settings.gateway_api_key
     child = Child("gateway", command, logs / "gateway.log", environment)
     try:
-        url = _announced_url(child.process)
+        url = announced_url(child.process, _GATEWAY_SECONDS)
         # Where the worker looks for it, also after a restart.
         child.arguments = [*command, "--port", str(urlsplit(url).port)]
         yield url, [child]
     finally:
         child.stop(_GATEWAY_SECONDS)
-
-
-def _announced_url(process: ServerProcess) -> str:
-    deadline = time.monotonic() + _GATEWAY_SECONDS
-    while time.monotonic() < deadline and process.running:
-        for line in process.last_words().splitlines():
-            if line.startswith("{") and line.endswith("}"):
-                return str(json.loads(line)["url"])
-        time.sleep(_POLL_SECONDS)
-    raise ServerError(
-        ServerErrorCode.START_TIMED_OUT if process.running else ServerErrorCode.START_FAILED,
-        f"the simulated gateway does not answer: {process.last_words(3)}",
-    )
 
 
 def watch(children: list[Child]) -> None:

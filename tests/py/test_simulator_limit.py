@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from billing_shell.command_errors import Exit
 from billing_shell.simulator.arrival_limit import ArrivalLimit
 from tests.py.support.simulator import SimulatorProcess, charge, client_of, smooth_simulator
 
@@ -145,5 +146,5 @@ async def test_two_gateways_cannot_share_a_ledger(tmp_path: Path) -> None:
             *SimulatorProcess.command(gateway.ledger), stderr=asyncio.subprocess.PIPE
         )
         _, complaint = await second.communicate()
-        assert second.returncode == 1
+        assert second.returncode == Exit.UNREACHABLE
         assert b"in use by another simulated gateway" in complaint

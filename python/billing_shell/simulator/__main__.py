@@ -7,6 +7,7 @@ from typing import Annotated
 import structlog
 import typer
 
+from billing_shell.command_errors import Exit
 from billing_shell.simulator.ledger import LedgerError
 from billing_shell.simulator.options import Latency, Options
 from billing_shell.simulator.server import serve
@@ -79,7 +80,7 @@ def main(  # noqa: PLR0913  one parameter per option of the command
         serve(options)
     except (LedgerError, OSError) as error:
         typer.echo(f"The simulated gateway cannot start: {error}", err=True)
-        raise typer.Exit(1) from error
+        raise typer.Exit(Exit.UNREACHABLE) from error
 
 
 if __name__ == "__main__":
