@@ -1,10 +1,11 @@
 """The door from outside: what callers meet whatever they call."""
 
-import contextlib
 import logging
 import re
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -18,9 +19,9 @@ from billing_shell.api_keys import Scope
 from tests.py.support.door import (
     NOBODY,
     NOW,
+    PATIENCE,
     RunningDoor,
     Shop,
-    bearer,
     running_door,
     value,
 )
@@ -33,6 +34,25 @@ def looker(shared_door: RunningDoor) -> Iterator[httpx.Client]:
     """A client of those tests that change nothing."""
     with shared_door.client() as opened:
         yield opened
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for what another thread or process does."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited for {what} in vain"
+        time.sleep(0.01)
+
+
+def waits_for_a_lock(url: str) -> bool:
+    """Whether a call of the door does."""
+    return bool(
+        value(
+            url,
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND application_name = 'billing api' AND wait_event_type = 'Lock'",
+        )
+    )
 
 
 @pytest.fixture
@@ -304,7 +324,7 @@ def test_an_address_that_is_none_is_refused(
 
 def test_every_answer_forbids_to_guess_frame_and_keep_it(shared_door: RunningDoor) -> None:
     for path in ("/healthz", "/subscriptions/64", "/nowhere", "/openapi.json"):
-        headers = httpx.get(shared_door.url + path).headers
+        headers = httpx.get(shared_door.url + path, timeout=PATIENCE).headers
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Cache-Control"] == "no-store"
         assert "default-src 'none'" in headers["Content-Security-Policy"]
@@ -329,6 +349,8 @@ def test_a_requests_id_stands_in_answer_log_and_lifecycle(
             json={"atPeriodEnd": True},
             headers={"X-Request-Id": "shop/42"},
         )
+        # The answer is out a moment before its line.
+        until(lambda: "http_request" in caplog.text, "the line")
     finally:
         structlog.reset_defaults()
     assert answer.headers["X-Request-Id"] == "shop/42"
@@ -347,7 +369,7 @@ def test_a_requests_id_stands_in_answer_log_and_lifecycle(
 @pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a\tb", "ü", "<script>"])
 def test_an_id_that_could_do_harm_is_replaced(shared_door: RunningDoor, given: str) -> None:
     headers = [(b"X-Request-Id", given.encode("latin-1"))]
-    answer = httpx.get(f"{shared_door.url}/healthz", headers=headers)
+    answer = httpx.get(f"{shared_door.url}/healthz", headers=headers, timeout=PATIENCE)
     assert re.fullmatch("[0-9a-f]{32}", answer.headers["X-Request-Id"])
 
 
@@ -402,10 +424,13 @@ def test_who_waits_for_a_connection_in_vain_is_told_so(
         client.get("/plans")
         with psycopg.connect(shop.url) as holder:
             holder.execute("LOCK TABLE billing.plan")
-            with httpx.Client(base_url=small.url, headers=bearer(small.key())) as other:
-                with contextlib.suppress(httpx.ReadTimeout):
-                    other.get("/plans", timeout=0.05)
+            with small.client() as other:
+                waiter = threading.Thread(target=other.get, args=("/plans",))
+                waiter.start()
+                until(partial(waits_for_a_lock, shop.url), "the only connection to be taken")
                 refused = client.get("/plans")
+                holder.rollback()
+                waiter.join(PATIENCE)
         assert refused.status_code == 503
         assert refused.json()["sqlstate"] == "53300"
 
@@ -419,9 +444,7 @@ def test_connections_that_were_lost_are_replaced(client: httpx.Client, shop: Sho
         )
     first = client.get("/plans")
     assert first.status_code in {200, 503}
-    deadline = datetime.now(UTC).timestamp() + 20
-    while not client.get("/plans").is_success:
-        assert datetime.now(UTC).timestamp() < deadline
+    until(lambda: client.get("/plans").is_success, "a connection")
 
 
 def test_a_refused_call_changes_nothing(client: httpx.Client, shop: Shop) -> None:

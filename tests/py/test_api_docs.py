@@ -81,7 +81,7 @@ def over_http(url: str, directory: Path) -> list[tuple[str, int]]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=180,
+        timeout=900,
     )
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
     found: list[tuple[str, int]] = []

@@ -13,14 +13,18 @@ from billing_shell.api_keys import Scope
 from billing_shell.embedded import KafkaBroker, RedisServer
 from billing_shell.embedded_server import free_port
 from billing_shell.throttle import Lane, Throttle, connect
-from tests.py.support.door import ACCOUNT, RunningDoor, Shop, bearer, running_door
+from tests.py.support.door import ACCOUNT, PATIENCE, RunningDoor, Shop, bearer, running_door
 
 
 @pytest.fixture
 def equipped(
-    shop: Shop, redis_server: RedisServer, kafka_broker: KafkaBroker
+    shop: Shop,
+    redis_server: RedisServer,
+    kafka_broker: KafkaBroker,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[RunningDoor]:
-    """A door that has been told of Redis and a broker."""
+    """A door that has been told of Redis and a broker, and waits for them as long as it takes."""
+    monkeypatch.setattr(api_health, "CHECK_SECONDS", PATIENCE)
     with running_door(
         shop.url, redis_url=redis_server.url, kafka_bootstrap=kafka_broker.bootstrap
     ) as running:
@@ -28,12 +32,12 @@ def equipped(
 
 
 def ready(door: RunningDoor, query: str = "") -> tuple[int, dict[str, Any]]:
-    answer = httpx.get(f"{door.url}/readyz{query}", timeout=30)
+    answer = httpx.get(f"{door.url}/readyz{query}", timeout=PATIENCE)
     return answer.status_code, answer.json()
 
 
 def test_a_process_that_answers_is_alive(shared_door: RunningDoor) -> None:
-    answer = httpx.get(f"{shared_door.url}/healthz")
+    answer = httpx.get(f"{shared_door.url}/healthz", timeout=PATIENCE)
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
@@ -69,7 +73,8 @@ def test_what_is_missing_is_named_and_can_be_left_out(shop: Shop) -> None:
         assert ready(door, "?exclude=redis&exclude=brooker")[0] == 422
         status, told = ready(door, "?exclude=redis&exclude=broker")
         assert (status, told["checks"]["redis"]) == (200, "excluded")
-        assert httpx.get(f"{door.url}/plans", headers=bearer(door.key())).status_code == 200
+        with door.client() as client:
+            assert client.get("/plans").status_code == 200
 
 
 def test_a_database_that_is_away_or_behind_is_named(
@@ -79,7 +84,7 @@ def test_a_database_that_is_away_or_behind_is_named(
         status, told = ready(door)
         assert status == 503
         assert told["checks"]["database"] == told["checks"]["migrations"] == "failed"
-        assert httpx.get(f"{door.url}/healthz").status_code == 200
+        assert httpx.get(f"{door.url}/healthz", timeout=PATIENCE).status_code == 200
     with psycopg.connect(shop.url, autocommit=True) as connection:
         connection.execute(
             "DELETE FROM public.schema_version"
@@ -118,7 +123,7 @@ def test_it_becomes_ready_once_the_database_is_there(
 def figures(door: RunningDoor) -> dict[str, float]:
     """Every series with its value."""
     key = door.key(Scope.READ)
-    answer = httpx.get(f"{door.url}/metrics", headers=bearer(key))
+    answer = httpx.get(f"{door.url}/metrics", headers=bearer(key), timeout=PATIENCE)
     assert answer.status_code == 200, answer.text
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     lines = [line for line in answer.text.splitlines() if not line.startswith("#")]

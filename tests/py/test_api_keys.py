@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from billing_shell.api_commands import create_key, register
 from billing_shell.api_keys import PREFIX, Scope, hash_of, new_key
-from tests.py.support.door import RunningDoor, Shop, bearer, running_door, value
+from tests.py.support.door import PATIENCE, RunningDoor, Shop, bearer, running_door, value
 
 APP = typer.Typer()
 register(APP)
@@ -48,7 +48,7 @@ def line(shop: Shop) -> Line:
 
 @pytest.fixture
 def anybody(door: RunningDoor) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=door.url, timeout=30) as client:
+    with httpx.Client(base_url=door.url, timeout=PATIENCE) as client:
         yield client
 
 
@@ -95,7 +95,7 @@ def test_who_has_no_key_is_let_in_nowhere(
         ("POST", "/subscriptions"),
         ("GET", "/metrics"),
     ):
-        refused = httpx.request(method, shared_door.url + path, headers=headers)
+        refused = httpx.request(method, shared_door.url + path, headers=headers, timeout=PATIENCE)
         assert refused.status_code == 401
         assert refused.headers["WWW-Authenticate"].startswith("Bearer")
         assert refused.json()["type"] == "urn:billing:problem:unauthorized"
@@ -282,7 +282,10 @@ def test_a_login_of_three_roles_is_all_that_the_door_needs(shop: Shop) -> None:
         try:
             as_door = make_conninfo(shop.url, user=login)
             key = create_key(shop.url, "shop", list(Scope), None)
-            with running_door(as_door) as door, httpx.Client(base_url=door.url) as client:
+            with (
+                running_door(as_door) as door,
+                httpx.Client(base_url=door.url, timeout=PATIENCE) as client,
+            ):
                 client.headers.update(bearer(key))
                 path = f"/subscriptions/{shop.mine['subscription_id']}"
                 assert client.get(path).status_code == 200

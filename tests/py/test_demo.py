@@ -14,7 +14,7 @@ import pytest
 
 from billing_shell.embedded import KafkaBroker, RedisServer
 
-_SECONDS = 500
+_SECONDS = 1500
 
 
 def run(*options: str, **variables: str) -> "subprocess.CompletedProcess[str]":

@@ -36,7 +36,7 @@ from tests.py.support.messages import pass_a_message
 from tests.py.support.processes import Watched, descendants, user_of
 from tests.py.support.servers import DEBIAN_15
 
-SECONDS = 30.0
+SECONDS = 120.0
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root's servers run as somebody else"

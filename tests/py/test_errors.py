@@ -102,7 +102,8 @@ def nobody_there(_url: str) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    psycopg.connect(f"postgresql://nobody@127.0.0.1:{port}/billing")
+        # Taken, so that nobody else listens there meanwhile.
+        psycopg.connect(f"postgresql://nobody@127.0.0.1:{port}/billing")
 
 
 def closed_connection(url: str) -> None:

@@ -28,7 +28,7 @@ OLDEST_JAVA = 17
 _CACHE = ROOT / ".cache" / "apache-kafka"
 _FETCH_SECONDS = 600.0
 _FORMAT_SECONDS = 120.0
-_PROBE_SECONDS = 5.0
+_PROBE_SECONDS = 20.0
 
 _POM = f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">

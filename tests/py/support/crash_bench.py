@@ -354,7 +354,7 @@ class Bench:
         body = {"customerId": customer_id, "planCode": "BASIC"}
         while time.monotonic() < deadline:
             try:
-                async with httpx.AsyncClient(base_url=self._door_url, timeout=30) as client:
+                async with httpx.AsyncClient(base_url=self._door_url, timeout=PATIENCE) as client:
                     answer = await client.post("/subscriptions", json=body, headers=headers)
             except httpx.TransportError:
                 self.totals["calls without an answer"] += 1

@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-SECONDS = 30.0
+SECONDS = 120.0
 
 
 def pass_a_message(bootstrap: str) -> bytes | None:

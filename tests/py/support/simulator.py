@@ -17,8 +17,9 @@ import httpx
 
 from billing_shell.connection_lanes import ConnectionLanes
 
-_START_SECONDS = 30
-_STOP_SECONDS = 30
+# Costs nothing where all goes well, and machines are busy.
+_START_SECONDS = 180
+_STOP_SECONDS = 180
 
 SMOOTH = ("--latency", "0", "--faults", "0", "--limit", "100000")
 """Options of a gateway that answers at once, and to which nothing happens by chance."""
@@ -81,7 +82,7 @@ class SimulatorProcess:
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Read the ledger file, while the gateway runs or when it is dead."""
-        with contextlib.closing(sqlite3.connect(self.ledger)) as connection:
+        with contextlib.closing(sqlite3.connect(self.ledger, timeout=_START_SECONDS)) as connection:
             return connection.execute(statement, parameters).fetchall()
 
     def value(self, statement: str, parameters: Sequence[Any] = ()) -> Any:  # noqa: ANN401
@@ -120,7 +121,9 @@ def smooth_simulator(folder: Path, *options: str) -> Iterator[SimulatorProcess]:
 async def client_of(process: SimulatorProcess) -> AsyncIterator[httpx.AsyncClient]:
     """Open a client of a gateway, with time and connections enough for every test."""
     lanes = ConnectionLanes(most=1_000, idle_seconds=30)
-    async with httpx.AsyncClient(base_url=process.url, timeout=60, transport=lanes) as client:
+    async with httpx.AsyncClient(
+        base_url=process.url, timeout=_START_SECONDS, transport=lanes
+    ) as client:
         yield client
 
 
@@ -129,7 +132,7 @@ async def charge(
     key: str | None,
     source: str = "tok_ok",
     *,
-    seconds: float = 60,
+    seconds: float = _START_SECONDS,
     **others: object,
 ) -> httpx.Response:
     """Send one charge of 4,900 minor units under a key, which is its reference as well."""

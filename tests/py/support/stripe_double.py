@@ -69,6 +69,7 @@ class Double:
         self.events: list[dict[str, Any]] = []
         self.balance: list[dict[str, Any]] = []
         self.calls: list[str] = []
+        self.refund_keys: list[str | None] = []
         self.sdk = ""
         self.now = int(time.time())
         self.courier = Courier()
@@ -85,6 +86,8 @@ class Double:
         body = (await request.body()).decode()
         form = dict(parse_qsl(body or request.url.query))
         key = request.headers.get("idempotency-key")
+        if (request.method, request.url.path) == ("POST", "/v1/refunds"):
+            self.refund_keys.append(key)
         print_of = hashlib.sha256(f"{request.url.path} {body}".encode()).hexdigest()
         known = self._known(key, print_of)
         if known is not None:
@@ -271,7 +274,7 @@ class Double:
         return self.charges[charge]
 
     def refund(self, *, form: dict[str, str], key: str | None) -> dict[str, Any]:
-        """`POST /v1/refunds`."""
+        """`POST /v1/refunds`; no replay comes this far."""
         charge = self.charges.get(form["charge"])
         if charge is None:
             raise Refused(404, "invalid_request_error", code="resource_missing", param="charge")
@@ -493,7 +496,7 @@ def _application(double: Double) -> Starlette:
         return Route(path, endpoint, methods=[method])
 
     async def ledger(_: Request) -> Response:
-        names = ("intents", "charges", "refunds", "events", "calls", "sdk")
+        names = ("intents", "charges", "refunds", "events", "calls", "refund_keys", "sdk")
         books = {name: getattr(double, name) for name in names}
         return JSONResponse(books | {"delivered": double.courier.delivered})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-_TIMEOUT = 10.0
+_TIMEOUT = 120.0
 
 
 @dataclass(frozen=True)

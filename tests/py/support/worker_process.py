@@ -87,8 +87,10 @@ class WorkerProcess:
 
     def logged(self, event: str) -> list[dict[str, Any]]:
         """Return its log lines of one kind."""
-        lines = self.log().splitlines()
-        documents = [json.loads(line) for line in lines if line.startswith("{")]
+        # Of a line that is being written there is as yet no end.
+        lines = self.log().splitlines(keepends=True)
+        whole = [line for line in lines if line.startswith("{") and line.endswith("\n")]
+        documents = [json.loads(line) for line in whole]
         return [document for document in documents if document.get("event") == event]
 
     def _running(self) -> "subprocess.Popen[bytes]":
