@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
@@ -20,7 +21,8 @@ import stripe
 
 from billing_shell.embedded import RedisServer
 from billing_shell.embedded_server import free_port
-from tests.py.support.stripe_double import API_KEY, SECRET, StripeDouble
+from tests.py.support.stripe_double import API_KEY, SECRET, StripeDouble, signature
+from tests.py.support.worker_process import QUICK, WorkerProcess
 from tests.py.support.world import BEFORE, DUE, PRICE, World, until
 
 ACCOUNT = "stripe-main"
@@ -136,6 +138,29 @@ def door(stage: Stage) -> Iterator[str]:
         yield f"{url}/webhooks/{ACCOUNT}"
 
 
+@contextlib.contextmanager
+def staffed(stage: Stage, folder: Path) -> Iterator[str]:
+    """A worker that looks after everything each second, and a door; its address."""
+    with RedisServer(folder) as redis, door(stage) as webhooks:
+        worker = WorkerProcess(
+            stage.folder / "quick-worker.log",
+            {
+                "database_url": stage.world.url,
+                "redis_url": redis.url,
+                "gateway_url": stage.double.url,
+                "gateway_account": ACCOUNT,
+                "api_keys": {"stripe": API_KEY},
+                "cadence": QUICK | {"refund": "* * * * * *"},
+            },
+        )
+        worker.start()
+        try:
+            yield webhooks
+        finally:
+            worker.kill()
+            print(worker.log())  # noqa: T201 - shown where the test has failed
+
+
 def answers(url: str) -> bool:
     with contextlib.suppress(httpx.HTTPError):
         return httpx.post(url, trust_env=False).status_code == 401
@@ -238,6 +263,143 @@ async def test_every_invoice_is_charged_once_through_the_worker_and_the_door(
     logged = (stage.folder / "worker.log").read_text()
     assert "worker_started" in logged
     assert not [word for word in ("cus_", "pm_", API_KEY, "stripe.com") if word in logged]
+
+
+def refunds(stage: Stage) -> dict[str, tuple[str, int]]:
+    """Of each customer: the status of the refund, and what its invoice says has gone back."""
+    names = {customer_id: name for name, customer_id in stage.customers.items()}
+    rows = stage.world.rows(
+        "SELECT f.customer_id, f.status, i.amount_refunded FROM billing.refund AS f"
+        " JOIN billing.invoice AS i USING (customer_id, invoice_id)"
+    )
+    return {names[customer_id]: (status, amount) for customer_id, status, amount in rows}
+
+
+async def test_a_refund_goes_back_once_whatever_happens_to_its_answer_and_may_come_back(
+    stage: Stage, data_dir: Path
+) -> None:
+    world, double = stage.world, stage.double
+    # Stripe keeps a 500, behind which there may be a refund ("hidden") or none ("broken").
+    fates = {"broken": "500", "hidden": "500_charged"}
+    names = ("charged", "cut", "broken", "hidden", "pending")
+    world.set_clock(DUE)
+    for name in names:
+        stage.check_out(name, f"pm_back_{fates.get(name, name)}")
+
+    with staffed(stage, data_dir / "redis") as webhooks:
+        paid = ("ACTIVE", "PAID", "SUCCEEDED")
+        await until(lambda: {stage.state(name) for name in names} == {paid}, "the payments")
+        for name in names:
+            world.value(
+                "SELECT refund_id FROM billing_api.refund_invoice((SELECT invoice_id"
+                " FROM billing.invoice WHERE customer_id = %s), 100, %s)",
+                stage.customers[name],
+                name,
+            )
+        unknown = dict.fromkeys(names[:-1], ("UNKNOWN", 0)) | {"pending": ("PROCESSING", 0)}
+        await until(lambda: refunds(stage) == unknown, "the first answers")
+
+        # Half a minute later they are looked up, by listing, before anything is sent again.
+        world.set_clock(DUE + timedelta(seconds=31))
+        found = dict.fromkeys(("charged", "cut", "hidden"), ("SUCCEEDED", 100))
+        pending = {"pending": ("PROCESSING", 0)}
+        await until(lambda: refunds(stage) == unknown | found | pending, "the look-ups")
+        assert len(double.ledger()["refund_keys"]) == len(names)
+
+        # A kept 500 behind which there is nothing: asked once more, then sent with the same key.
+        world.set_clock(DUE + timedelta(minutes=16))
+        await until(lambda: len(double.ledger()["refund_keys"]) == len(names) + 1, "a repetition")
+        await until(lambda: world.count("refund", "lease_until IS NOT NULL") == 0, "its answer")
+
+        # The bank takes the pending one, and days later sends it back.
+        await until(lambda: answers(webhooks), "the door")
+        double.tell(webhooks)
+        (refund,) = (r for r in double.ledger()["refunds"].values() if r["status"] == "pending")
+        double.end(refund["id"], "succeeded")
+        await until(lambda: refunds(stage)["pending"] == ("SUCCEEDED", 100), "the bank")
+        double.end(refund["id"], "failed")
+        await until(lambda: refunds(stage)["pending"] == ("FAILED", 0), "the bank once more")
+        await until(lambda: len(double.ledger()["delivered"]) == 3, "all webhooks")
+        await until(lambda: world.count("webhook_event", "processed_at IS NULL") == 0, "inbox")
+        await until(
+            lambda: (
+                world.count("refund", "ended_at IS NOT NULL AND next_lookup_at IS NOT NULL") == 0
+            ),
+            "the last look-up",
+        )
+
+    books = double.ledger()
+    assert refunds(stage) == unknown | found | {"pending": ("FAILED", 0)}
+    assert Counter(r["status"] for r in books["refunds"].values()) == {"succeeded": 3, "failed": 1}
+    keys = Counter(books["refund_keys"])
+    assert set(keys) == {key for (key,) in world.rows("SELECT idempotency_key FROM billing.refund")}
+    # Only the one of which nothing was found was sent again.
+    assert sorted(keys.values()) == [1, 1, 1, 1, 2]
+    assert not any("search" in call for call in books["calls"])
+    assert world.rows("SELECT kind, customer_id, amount FROM billing_ops.open_cases") == [
+        ("REFUND_FAILED", stage.customers["pending"], 100)
+    ]
+    assert world.rows("SELECT * FROM billing_ops.check_integrity()") == []
+
+
+def post(url: str, event: dict[str, Any]) -> None:
+    """Deliver an event as Stripe does."""
+    body = json.dumps(event).encode()
+    headers = {"Stripe-Signature": signature(body, SECRET, int(time.time()))}
+    httpx.post(url, content=body, headers=headers, trust_env=False).raise_for_status()
+
+
+async def test_a_failed_authentication_ends_its_own_try_at_once(
+    stage: Stage, data_dir: Path
+) -> None:
+    world, double = stage.world, stage.double
+    world.set_clock(DUE)
+    stage.check_out("acting", "pm_decline_insufficient_funds")
+
+    def tries() -> list[tuple[str, str | None, str | None]]:
+        return world.rows(
+            "SELECT status, decline_code, decline_class FROM billing.payment_attempt"
+            " ORDER BY attempt_no"
+        )
+
+    with staffed(stage, data_dir / "redis") as webhooks:
+        first = ("DECLINED", "insufficient_funds", "SOFT")
+        await until(lambda: tries() == [first], "the first try")
+        await until(lambda: answers(webhooks), "the door")
+        double.tell(webhooks)
+        (intent,) = double.ledger()["intents"]
+
+        stage.pay_by("acting", "pm_action")
+        acting = ("REQUIRES_ACTION", None, None)
+        await until(lambda: tries() == [first, acting], "the second try")
+        double.fail(intent)
+        second = ("DECLINED", "payment_intent_authentication_failure", "CUSTOMER")
+        await until(lambda: tries() == [first, second], "its end, without the time going on")
+
+        stage.pay_by("acting", "pm_action_of_another_card")
+        await until(lambda: tries() == [first, second, acting], "the third try")
+        # News of the second come once more, under their id and under another one.
+        (event,) = double.ledger()["events"][-1:]
+        assert event["type"] == "payment_intent.payment_failed"
+        post(webhooks, event)
+        post(webhooks, event | {"id": "evt_again"})
+        await until(
+            lambda: (
+                world.count("payment_report", "source = 'LOOKUP' AND outcome = 'REQUIRES_ACTION'")
+                == 1
+            ),
+            "the look-up of the third try",
+        )
+        assert tries() == [first, second, acting]
+        double.act(intent)
+        await until(lambda: stage.state("acting") == ("ACTIVE", "PAID", "SUCCEEDED"), "3-D Secure")
+
+    books = double.ledger()
+    assert tries() == [first, second, ("SUCCEEDED", None, None)]
+    assert charged(books) == {"cus_acting": 1}
+    assert list(books["intents"]) == [intent]
+    assert world.count("outbox_event", "event_type = 'InvoiceActionRequired'") == 2
+    assert world.rows("SELECT * FROM billing_ops.check_integrity()") == []
 
 
 async def test_without_its_key_a_worker_charges_nobody_and_says_why(
