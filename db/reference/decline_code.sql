@@ -27,6 +27,7 @@ INSERT INTO billing.decline_code (adapter, code, class) VALUES
 ('stripe', 'do_not_try_again', 'HARD'),
 ('stripe', 'confirm_card_data', 'CUSTOMER'),
 ('stripe', 'payment_intent_authentication_failure', 'CUSTOMER'),
+('stripe', 'intent_canceled', 'SOFT'),
 ('stripe', 'card_not_supported', 'HARD'),
 ('stripe', 'currency_not_supported', 'HARD'),
 ('stripe', 'invalid_expiry_month', 'CUSTOMER'),

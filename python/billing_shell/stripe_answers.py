@@ -103,7 +103,8 @@ def of_intent(request: ChargeRequest, intent: dict[str, Any]) -> Finding:
         case _ if own:
             finding = of_charge(own)
         case "canceled":
-            finding = Finding(Outcome.DECLINED, "canceled")
+            # By hand, or confirmed too often: the database lets the next try make a new one.
+            finding = Finding(Outcome.DECLINED, "intent_canceled")
         case "requires_payment_method" if request.awaits_action or not request.gateway_intent_id:
             # Refused before there was a Charge, and it can have been no other try: the only one,
             # or the one that waited for its customer, since nobody confirms an intent meanwhile.

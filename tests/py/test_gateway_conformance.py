@@ -577,6 +577,30 @@ async def test_a_failed_authentication_is_a_decline_of_the_try_that_waited(strip
     assert stripe.charged() == [AMOUNT]
 
 
+async def test_an_expired_action_is_replaced_and_a_canceled_intent_is_a_decline(
+    stripe: Stripe,
+) -> None:
+    first = ask(stripe, "action", lane="INTERACTIVE")
+    acting = await stripe.adapter.charge(first, timeout=5)
+    assert acting.outcome == Outcome.REQUIRES_ACTION
+    intent_id = str(acting.gateway_intent_id)
+    # Its action has expired here, not at Stripe: the next try confirms the intent all the same.
+    second = replace(
+        first,
+        idempotency_key=first.idempotency_key.replace("try-1", "try-2"),
+        gateway_intent_id=intent_id,
+    )
+    assert (await stripe.adapter.charge(second, timeout=5)).outcome == Outcome.REQUIRES_ACTION
+    stripe.double.cancel(intent_id)
+    canceled = await stripe.adapter.look_up(replace(second, awaits_action=True), timeout=5)
+    assert (canceled.outcome, canceled.code) == (Outcome.DECLINED, "intent_canceled")
+    third = replace(second, idempotency_key=first.idempotency_key.replace("try-1", "try-3"))
+    refused = await stripe.adapter.charge(third, timeout=5)
+    assert (refused.outcome, refused.code) == (Outcome.UNKNOWN, "payment_intent_unexpected_state")
+    assert (await stripe.adapter.look_up(third, timeout=5)).code == "intent_canceled"
+    assert stripe.charged() == []
+
+
 async def test_a_refund_may_be_pending_and_fail_after_it_succeeded(stripe: Stripe) -> None:
     now = datetime.now(UTC)
     day = timedelta(days=1)

@@ -13,8 +13,8 @@ time, with and without a refund), `pm_back_cut` (the connection breaks after it,
 
 Beside Stripe's: `GET /_ledger`, its books; `PUT /_webhooks`, where events go; `PUT /_clock`, the
 instant at which things are created; `POST /_act/{intent}`, the customer passes 3-D Secure, and
-`POST /_fail/{intent}` fails it; `POST /_end/{refund}/{status}`, a bank has taken a refund or sent
-it back.
+`POST /_fail/{intent}` fails it; `POST /_cancel/{intent}`; `POST /_end/{refund}/{status}`, a bank
+has taken a refund or sent it back.
 """
 
 import asyncio
@@ -166,7 +166,7 @@ class Double:
         found = self.intents.get(intent)
         if found is None:
             raise Refused(404, "invalid_request_error", code="resource_missing", param="intent")
-        if found["status"] != "requires_payment_method":
+        if found["status"] not in {"requires_payment_method", "requires_action"}:
             raise Refused(400, "invalid_request_error", code="payment_intent_unexpected_state")
         return self._confirmed(found, form, key)
 
@@ -308,6 +308,11 @@ class Double:
         if fate == "500_charged":
             raise Refused(500, "api_error")
         return refund
+
+    def cancel(self, intent_id: str) -> dict[str, Any]:
+        """Somebody cancels the intent in Stripe's own pages, or it was confirmed too often."""
+        self.intents[intent_id]["status"] = "canceled"
+        return self._shown(self.intents[intent_id])
 
     def end(self, refund_id: str, status: str) -> dict[str, Any]:
         """A bank has taken a refund, or sent it back, be it days after it was called succeeded."""
@@ -455,6 +460,10 @@ class StripeDouble:
         """Have the customer fail 3-D Secure."""
         self._control("POST", f"/_fail/{intent_id}", "")
 
+    def cancel(self, intent_id: str) -> None:
+        """Cancel an intent."""
+        self._control("POST", f"/_cancel/{intent_id}", "")
+
     def end(self, refund_id: str, status: str) -> None:
         """Have a bank take a refund (`succeeded`), or send it back (`failed`)."""
         self._control("POST", f"/_end/{refund_id}/{status}", "")
@@ -514,6 +523,9 @@ def _application(double: Double) -> Starlette:
     async def fail(request: Request) -> Response:
         return JSONResponse(double.fail(**request.path_params))
 
+    async def cancel(request: Request) -> Response:
+        return JSONResponse(double.cancel(**request.path_params))
+
     async def end(request: Request) -> Response:
         return JSONResponse(double.end(**request.path_params))
 
@@ -533,6 +545,7 @@ def _application(double: Double) -> Starlette:
             Route("/_clock", clock, methods=["PUT"]),
             Route("/_act/{intent_id}", act, methods=["POST"]),
             Route("/_fail/{intent_id}", fail, methods=["POST"]),
+            Route("/_cancel/{intent_id}", cancel, methods=["POST"]),
             Route("/_end/{refund_id}/{status}", end, methods=["POST"]),
         ]
     )

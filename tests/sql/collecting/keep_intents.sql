@@ -1,6 +1,6 @@
 -- One intent for all tries of an invoice, as long as amount and account stay what they were.
 BEGIN;
-SELECT plan(9);
+SELECT plan(10);
 SELECT billing_test.clock('2027-05-01Z');
 SELECT billing_test.customer('c');
 SELECT billing_test.plan();
@@ -33,6 +33,10 @@ SELECT is(
 SELECT billing_api.grant_credit(64, 1000, 'USD', 'gift', 'g');
 SELECT is(pg_temp.send('2027-05-10Z'), NULL, 'credit is drawn first');
 SELECT is(pg_temp.send('2027-05-10Z'), 'try-3', 'with another amount the next try makes a new one');
+SELECT billing_worker.keep_intents(ARRAY[ROW(64, 192, 'pi_3')::billing.attempt_intent]);
+SELECT billing_test.report(192, 'DECLINED', '2027-05-10Z', 'intent_canceled');
+SELECT billing_test.clock('2027-05-16Z');
+SELECT is(pg_temp.send('2027-05-16Z'), 'try-4', 'and so it does once the gateway has canceled the last one');
 SELECT throws_ok('SELECT billing_worker.keep_intents(NULL)', 'SB101', NULL, 'NULL is no array');
 SELECT * FROM finish();
 ROLLBACK;
