@@ -18,7 +18,7 @@ from billing_shell.dispatcher import Claim, Dispatcher
 from billing_shell.embedded import RedisServer
 from billing_shell.gateway import ChargeRequest, ChargeResult, Gate, Outcome, Source
 from billing_shell.settler import Settler
-from billing_shell.throttle import Lane, Slot, Throttle, connect
+from billing_shell.throttle import Lane, Slot, Throttle
 from tests.py.support.world import until
 
 LIMIT = 100
@@ -89,7 +89,8 @@ def claim(attempt_id: int, lane: str = "BACKLOG", lease: float = 60) -> Claim:
 
 @pytest.fixture
 async def redis(redis_server: RedisServer) -> AsyncIterator[Redis]:
-    async with connect(redis_server.url) as opened:
+    # Waits for answers as long as it takes; that a worker does not is tested elsewhere.
+    async with Redis.from_url(redis_server.url) as opened:
         yield opened
 
 
@@ -122,7 +123,7 @@ class Setting:
 
     async def serve_until(self, condition: Callable[[], bool]) -> None:
         """Brings slots to what waits for them; a busy machine may miss some."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while not condition():
                 if waiting := self.dispatcher.waiting():
                     self.dispatcher.use(await self.slots(waiting))
@@ -138,7 +139,7 @@ async def setting(redis: Redis) -> AsyncIterator[Setting]:
     made = Setting(redis)
     yield made
     made.gateway.answering.set()
-    assert await made.dispatcher.drain(10)
+    assert await made.dispatcher.drain(120)
 
 
 async def serve_one(setting: Setting) -> None:
@@ -221,6 +222,7 @@ async def test_a_connection_that_was_silent_for_long_is_not_trusted(
     monkeypatch.setattr(module, "_LONGEST_SILENCE", 0.05)
     setting.dispatcher.add([claim(1)])
     await until(lambda: len(setting.gateway.calls) >= 2, "another connection")
+    monkeypatch.setattr(module, "_LONGEST_SILENCE", 180)
     await setting.serve(1)
     assert len(setting.gateway.sent) == 1
 
@@ -230,14 +232,14 @@ async def test_a_429_pauses_everybody(setting: Setting) -> None:
         succeeded(request),
         outcome=Outcome.NOT_ATTEMPTED,
         code="rate_limited",
-        retry_after=Decimal(20),
+        retry_after=Decimal(1000),
     )
     setting.dispatcher.add([claim(1)])
     await setting.serve(1)
     await until(lambda: setting.dispatcher.in_flight == 0, "the pause")
     reservation = await setting.throttle.reserve(1, Lane.INTERACTIVE)
     assert reservation.slots == ()
-    assert 15 < reservation.paused <= 20
+    assert 800 < reservation.paused <= 1000
 
 
 async def test_a_call_that_breaks_leaves_its_attempt_to_be_looked_up(setting: Setting) -> None:
@@ -258,7 +260,7 @@ async def test_at_the_end_what_has_no_slot_is_given_back_and_the_rest_is_awaited
     setting.gateway.answering.clear()
     setting.dispatcher.add([claim(1), claim(2)])
     await serve_one(setting)
-    draining = asyncio.create_task(setting.dispatcher.drain(30))
+    draining = asyncio.create_task(setting.dispatcher.drain(120))
     await until(lambda: setting.given_back == [(2, "worker_stopped")], "the return")
     setting.gateway.answering.set()
     assert await draining

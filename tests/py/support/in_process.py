@@ -25,7 +25,7 @@ async def working(
             gateway_url=gateway_url,
             **{
                 "gateway_account": ACCOUNT,
-                "drain_seconds": 20,
+                "drain_seconds": 120,
                 "cadence": Cadence(**QUICK),
                 **options,
             },
