@@ -10,6 +10,7 @@ AS $function$
 -- Writes:     as end_subscriptions
 -- Raises:     nothing of its own
 -- Idempotent: yes
+-- Called once the attempts are written: a report that leaves one open ends nothing.
 BEGIN
     PERFORM billing.end_subscriptions(
         ARRAY(
@@ -22,6 +23,7 @@ BEGIN
                 ON s.customer_id = i.customer_id AND s.subscription_id = i.subscription_id
             INNER JOIN billing.dunning_policy AS dp ON dp.dunning_policy_id = s.dunning_policy_id
             WHERE s.status = 'PAST_DUE' AND i.status = 'OPEN' AND i.dunning_ends_at <= p_as_of
+              AND NOT billing.is_under_way(i)
         ),
         p_as_of
     );

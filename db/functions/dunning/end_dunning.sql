@@ -12,8 +12,8 @@ AS $function$
 -- Writes:     as end_subscriptions; invoice, customer, outbox_event
 -- Raises:     SB101 bad limit, SB104 p_as_of
 -- Idempotent: yes: what has ended is not taken again
--- An invoice with bank money under way ends nothing. What has outlived its fixed term expires. A MANUAL invoice fails
--- alone.
+-- An invoice with money under way, or with an attempt whose outcome is unknown, ends nothing: the answer does. What has
+-- outlived its fixed term expires. A MANUAL invoice fails alone.
 DECLARE
     v_as_of timestamptz := billing.require_as_of(p_as_of);
     v_claimed billing.subscription_key[];
