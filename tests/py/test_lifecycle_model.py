@@ -18,6 +18,8 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from tests.py.model import calls, collecting, renewing
 from tests.py.model.books import Account
@@ -460,6 +462,20 @@ def live_twice(
     assert driver.violations() == []
 
 
+@pytest.fixture
+def _from_the_seed_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Draw from nothing but the seed.
+
+    Hypothesis mixes in constants from all modules of ours that happen to be loaded, so that the
+    histories would hang on which other tests this process has run.
+    """
+    monkeypatch.setattr(providers, "_get_local_constants", Constants)
+    providers.CONSTANTS_CACHE.cache.clear()
+    yield
+    providers.CONSTANTS_CACHE.cache.clear()
+
+
+@pytest.mark.usefixtures("_from_the_seed_alone")
 def test_engine_and_model_agree(connection: psycopg.Connection) -> None:
     numbers = itertools.count()
 
