@@ -1,6 +1,6 @@
 -- A bank may send money back days later. Reports of both ends come in any order, so that the gateway is asked which holds.
 BEGIN;
-SELECT plan(39);
+SELECT plan(41);
 SELECT billing_test.clock('2027-05-01Z');
 SELECT billing_test.customer('c');
 SELECT billing_test.plan();
@@ -113,6 +113,13 @@ SELECT is(
 SELECT pg_temp.ask();
 SELECT is(pg_temp.found(192, 'SUCCEEDED'), 'DUPLICATE SUCCEEDED', 'the gateway may stay with the success');
 SELECT is(pg_temp.state(192) || ' ' || pg_temp.gone(), 'SUCCEEDED 97', 'and that is the end');
+
+-- No webhook came, but the settlement report does not know of it.
+INSERT INTO billing.reconciliation_case (kind, customer_id, invoice_id, refund_id, opened_at)
+VALUES ('MISSING_AT_GATEWAY', 64, 64, 192, '2027-05-01Z');
+SELECT billing_ops.resolve_case(c.case_id, 'ask them') FROM billing_ops.open_cases AS c WHERE c.kind = 'MISSING_AT_GATEWAY';
+SELECT is(pg_temp.ask(), '192 ref_192', 'a case that is closed without an outcome has the refund asked about');
+SELECT is(pg_temp.found(192, 'DECLINED') || ' ' || pg_temp.gone(), 'APPLIED FAILED 0', 'and what is said then holds');
 
 SELECT throws_ok(
     $$UPDATE billing.refund SET status = 'UNKNOWN', ended_at = NULL WHERE refund_id = 192$$, 'SB901', NULL, 'an end is never taken back'
