@@ -1,6 +1,6 @@
 -- Forgiven: covered, recovered, never billed again, credit back once.
 BEGIN;
-SELECT plan(26);
+SELECT plan(29);
 SELECT billing_test.clock('2027-05-01Z');
 SELECT billing_test.customer('c');
 SELECT billing_test.plan();
@@ -40,6 +40,12 @@ SELECT throws_ok(
     'SB307', NULL, 'a second time changes nothing'
 );
 SELECT is((SELECT b.balance FROM billing_api.credit_balance AS b), 5000::bigint, 'once');
+SELECT is(
+    (SELECT concat_ws(' ', m.status, m.credit_applied, m.amount_due)
+     FROM billing_api.create_manual_invoice(128, 3000, 'USD', 'May, issued anew', p_idempotency_key => 'anew') AS m),
+    'PAID 3000 0', 'H11: issued anew, by hand, it is paid with the same credit'
+);
+SELECT is((SELECT b.balance FROM billing_api.credit_balance AS b), 2000::bigint, 'H11: of which 2000 are left');
 
 -- Paid with money: only a refund gives it back, and while that is on its way nothing else does.
 SELECT billing_test.customer('e');
@@ -54,8 +60,13 @@ SELECT is(
 SELECT throws_ok(
     'SELECT billing_api.void_invoice(p.invoice_id) FROM paid AS p', 'SB331', NULL, 'nor voided while the refund is on its way'
 );
+SELECT billing_worker.start_refunds('sim', 10, 'w');
+SELECT billing_test.settle_refund(f.refund_id, 'SUCCEEDED') FROM billing.refund AS f;
+SELECT throws_ok('SELECT billing_api.void_invoice(p.invoice_id) FROM paid AS p', 'SB307', NULL, 'H16: nor once it has gone');
 SELECT is(
-    (SELECT count(*) FROM billing_api.credit_balance AS b WHERE b.customer_id = 192), 0::bigint, 'the customer gets it once'
+    (SELECT i.amount_refunded || ' ' || (SELECT count(*) FROM billing_api.credit_balance AS b WHERE b.customer_id = 192)
+     FROM billing.invoice AS i INNER JOIN paid AS p USING (invoice_id)),
+    '3000 0', 'H16: the customer gets 3000, once'
 );
 
 -- A checkout has nothing to forgive.

@@ -1,6 +1,6 @@
 -- The protocol of a charge: look up first, the same request again, never by age.
 BEGIN;
-SELECT plan(26);
+SELECT plan(27);
 SELECT billing_test.clock('2027-05-01Z');
 SELECT billing_test.customer('c');
 SELECT billing_test.plan();
@@ -80,6 +80,10 @@ SELECT billing_worker.receive_webhook('sim', 'e2', 'refund.succeeded', jsonb_bui
 ));
 SELECT billing_worker.process_webhooks(10, '2027-05-01 00:20:02Z');
 SELECT is((SELECT i.amount_refunded FROM billing.invoice AS i), 196::bigint, '196 in all');
+SELECT is(
+    (SELECT string_agg(o.payload ->> 'amount', ' ') FROM billing.outbox_event AS o WHERE o.event_type = 'RefundIssued'), '98 98',
+    'each of them is told once'
+);
 -- A refund that nobody here asked for.
 SELECT billing_worker.receive_webhook(
     'sim', 'e3', 'refund.succeeded',

@@ -1,6 +1,6 @@
 -- Cancelling with REFUND sends back the way the money came, once.
 BEGIN;
-SELECT plan(10);
+SELECT plan(12);
 SELECT billing_test.clock('2027-04-01Z');
 SELECT billing_test.customer('c');
 SELECT billing_test.plan();
@@ -38,6 +38,25 @@ SELECT is(
 );
 SELECT throws_ok(
     $$SELECT billing_api.refund_invoice(128, 1, 'y')$$, 'SB330', NULL, 'then all that was paid has been given back'
+);
+
+-- E10 the other way: as credit, called again and again.
+SELECT billing_test.customer('d');
+SELECT billing_test.paid_subscription(128, p_resource_ref => 'c');
+SELECT is(
+    (SELECT string_agg(DISTINCT c.status, ' ')
+     FROM billing.subscription AS s
+     CROSS JOIN generate_series(1, 4)
+     CROSS JOIN LATERAL billing_api.cancel_subscription(
+         s.subscription_id, p_unused_time => 'CREDIT', p_idempotency_key => 'k', p_as_of => '2027-04-16Z'
+     ) AS c
+     WHERE s.customer_id = 128),
+    'CANCELED', 'E10: cancelled with CREDIT, four times over'
+);
+SELECT is(
+    (SELECT b.balance FROM billing_api.credit_balance AS b WHERE b.customer_id = 128)
+    || ' ' || (SELECT count(*) FROM billing.refund AS f WHERE f.customer_id = 128),
+    '1500 0', 'E10: half of it is credit, once, and nothing goes back'
 );
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing');
 SELECT is_empty('SELECT * FROM billing_ops.check_integrity()', 'every promise holds');

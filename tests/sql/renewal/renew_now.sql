@@ -1,6 +1,6 @@
 -- An early renewal: at most one ahead, at what was chosen for the boundary; and what it means for everything else.
 BEGIN;
-SELECT plan(31);
+SELECT plan(32);
 SELECT billing_test.plans();
 
 SELECT billing_test.paid('early', 'BASIC', '2027-04-01Z');
@@ -135,6 +135,10 @@ SELECT billing_worker.renew_due(100, '2027-08-21Z');
 SELECT results_eq(
     'SELECT * FROM billing_test.periods_of(896)', $$VALUES ('BILLED 2027-08-01 to 2027-09-01'), ('BILLED 2027-09-01 to 2027-10-01')$$,
     'A07: on demand the next period is billed, and none twice'
+);
+SELECT results_eq(
+    'SELECT i.invoice FROM billing_test.invoices_of(896) AS i', $$VALUES ('INITIAL PAID 3000 paid'), ('RENEWAL OPEN 3000 due')$$,
+    'A07: by one invoice of 3000'
 );
 
 SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
