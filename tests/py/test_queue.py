@@ -21,6 +21,8 @@ from tests.py.support.world import until
 
 EVERY_SECOND = "* * * * * *"
 YEARLY = "0 0 1 1 *"
+# The clock may have made one more that waits for whoever works next.
+BEGUN = "SELECT status FROM procrastinate_jobs WHERE status <> 'todo'"
 
 Jobs = Callable[[str], list[tuple[Any, ...]]]
 
@@ -77,7 +79,7 @@ async def test_a_task_is_run_again_and_again_and_leaves_no_jobs(
     counter = Counter()
     async with running(queue(database_url, task(counter))):
         await until(lambda: counter.runs >= 3, "3 runs")
-    assert jobs("SELECT status FROM procrastinate_jobs") == []
+    assert jobs(BEGUN) == []
     assert jobs("SELECT id FROM procrastinate_workers") == []
 
 
@@ -130,7 +132,7 @@ async def test_a_task_that_fails_is_run_again(database_url: str, jobs: Jobs) -> 
             await until(lambda: len(runs) >= 3, "3 runs")
     (line,) = [line for line in logs if line["event"] == "task_failed"]
     assert (line["task"], line["code"]) == ("renew", "55P03")
-    assert jobs("SELECT status FROM procrastinate_jobs") == []
+    assert jobs(BEGUN) == []
 
 
 async def test_an_outage_of_the_database_is_waited_out(database_url: str) -> None:
@@ -153,7 +155,7 @@ async def test_a_worker_that_was_taken_for_dead_comes_back(database_url: str, jo
         jobs("DELETE FROM procrastinate_workers RETURNING id")
         counter.leave.set()
         await until(lambda: counter.runs >= 3, "2 more runs")
-    assert jobs("SELECT status FROM procrastinate_jobs") == []
+    assert jobs(BEGUN) == []
 
 
 async def test_the_jobs_of_dead_workers_are_swept_and_those_of_the_living_stay(

@@ -44,7 +44,7 @@ async def test_a_worker_compares_every_day_that_is_over_both_ways(
             await until(lambda: world.count("invoice", "amount_paid > 0") == 3, "payments")
             assert world.count("settlement_report") == 0
             # Their books lose one payment, and hold one that nobody here has asked for.
-            with sqlite3.connect(gateway.ledger) as books:
+            with sqlite3.connect(gateway.ledger, timeout=180) as books:
                 (lost,) = books.execute("SELECT min(payment_id) FROM charges").fetchone()
                 books.execute("DELETE FROM charges WHERE payment_id = ?", (lost,))
                 books.execute(
@@ -57,6 +57,8 @@ async def test_a_worker_compares_every_day_that_is_over_both_ways(
             await until(
                 lambda: world.count("settlement_report", "compared_at IS NOT NULL") == 2, "two days"
             )
+            # It says so after it has committed.
+            await until(lambda: len(worker.logged("settlement_compared")) == 2, "two lines")
         finally:
             worker.kill()
             print(worker.log())  # noqa: T201 - shown where the test has failed

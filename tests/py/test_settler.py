@@ -76,7 +76,7 @@ async def test_a_batch_is_recorded_in_one_transaction(
     for answer in answers:
         settler.report(answer)
     assert settler.unsettled == PEOPLE
-    assert await settler.drain(30)
+    assert await settler.drain(180)
     assert settler.settled == paid(world) == PEOPLE
     assert settler.unsettled == 0
     transactions = "SELECT count(DISTINCT xmin::text) FROM billing.payment_report"
@@ -111,7 +111,7 @@ async def test_an_outage_of_the_database_loses_no_success(
                 lambda: any(line["event"] == "settling_waits" for line in logs), "a failure"
             )
             assert settler.settled == 0
-        assert await settler.drain(60)
+        assert await settler.drain(180)
     world.reconnect()
     assert paid(world) == PEOPLE
 
@@ -121,7 +121,7 @@ async def test_an_answer_told_twice_counts_once(
 ) -> None:
     for answer in [*answers, *answers]:
         settler.report(answer)
-    assert await settler.drain(30)
+    assert await settler.drain(180)
     assert paid(world) == PEOPLE
     assert world.count("outbox_event", "event_type = 'InvoicePaid'") == PEOPLE
 
@@ -134,7 +134,7 @@ async def test_an_answer_to_a_claim_that_is_no_more_is_stale(
     )
     with capture_logs() as logs:
         settler.report(stale)
-        assert await settler.drain(30)
+        assert await settler.drain(180)
     assert [line["attempt_id"] for line in logs if line["event"] == "result_stale"] == [
         stale.attempt_id
     ]

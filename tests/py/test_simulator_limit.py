@@ -6,12 +6,18 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from billing_shell.command_errors import Exit
 from billing_shell.simulator.arrival_limit import ArrivalLimit
-from tests.py.support.simulator import SimulatorProcess, charge, client_of, smooth_simulator
+from tests.py.support.simulator import (
+    SimulatorProcess,
+    charge,
+    client_of,
+    smooth_simulator,
+    until,
+)
 
 SECOND = 1_000_000
 
@@ -51,14 +57,15 @@ def test_what_was_admitted_before_a_restart_counts() -> None:
 
 
 async def test_no_second_wherever_it_starts_admits_more_than_the_limit(tmp_path: Path) -> None:
-    with smooth_simulator(tmp_path, "--limit", "40") as gateway:
+    # Ten callers, who see ten answers within a second on the slowest of machines.
+    with smooth_simulator(tmp_path, "--limit", "10") as gateway:
         async with client_of(gateway) as client:
             statuses = []
 
             async def send_again_and_again(caller: int) -> None:
                 loop = asyncio.get_running_loop()
                 until, sends = loop.time() + 2.5, 0
-                while loop.time() < until:
+                while loop.time() < until or 429 not in statuses:
                     sends += 1
                     answer = await charge(client, f"k{caller}-{sends}")
                     statuses.append(answer.status_code)
@@ -69,7 +76,7 @@ async def test_no_second_wherever_it_starts_admits_more_than_the_limit(tmp_path:
             await asyncio.gather(*(send_again_and_again(caller) for caller in range(10)))
 
         arrivals = admitted(gateway, "charge")
-        assert most_in_any_second(arrivals) == 40
+        assert most_in_any_second(arrivals) == 10
         assert set(statuses) == {200, 429}
         assert gateway.value("SELECT count(*) FROM calls") == len(statuses)
         assert gateway.value("SELECT count(*) FROM charges") == statuses.count(200)
@@ -104,6 +111,7 @@ async def test_the_control_interface_is_not_limited(tmp_path: Path) -> None:
         assert gateway.value("SELECT count(*) FROM calls") == 0
 
 
+@settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     limit=st.integers(1, 5),
     arrivals=st.lists(st.integers(0, 30).map(lambda tenth: tenth * SECOND // 10), max_size=40),
@@ -131,12 +139,15 @@ async def test_a_busy_gateway_stamps_an_arrival_when_it_came_and_not_when_it_was
             with gateway.frozen():
                 sent_at = time.time_ns() // 1_000
                 sent = asyncio.create_task(charge(client, "k"))
-                await asyncio.sleep(0.5)
+                # On loopback what is written has come.
+                await until(lambda: gateway.unread() > 0)
+                arrived_by = time.time_ns() // 1_000
+                await asyncio.sleep(0.1)
+                thawed_at = time.time_ns() // 1_000
             await sent
         arrived_us = gateway.value("SELECT arrived_us FROM calls WHERE idempotency_key = 'k'")
         booked_us = gateway.value("SELECT booked_us FROM charges WHERE idempotency_key = 'k'")
-    assert sent_at - 1_000 <= arrived_us <= sent_at + 250_000
-    assert booked_us - arrived_us >= 250_000
+    assert sent_at - 1_000 <= arrived_us <= arrived_by + 1_000 < thawed_at <= booked_us
 
 
 @pytest.mark.crash

@@ -22,7 +22,7 @@ from psycopg.rows import dict_row
 from tests.py.support.servers import TestPostgres
 from tests.sql.harness.writers import ALL, APART, SWEEPS, WRITERS
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 ONE_IN = 29
 """Every so many-th meeting is held in the default suite; `make test-long` holds all of them."""
 _LOOK_EVERY = 0.001

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import select
 import signal
 import sqlite3
@@ -75,10 +76,21 @@ class SimulatorProcess:
         """Give it no processor time meanwhile."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
         try:
             yield
         finally:
             self._process.send_signal(signal.SIGCONT)
+
+    def unread(self) -> int:
+        """Bytes that have come to its port, and that it has not read; on Linux."""
+        port = f":{int(self.url.rpartition(':')[2]):04X}"
+        waiting = 0
+        for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]:
+            _, local, _, state, queues, *_ = line.split()
+            if local.endswith(port) and state == "01":
+                waiting += int(queues.partition(":")[2], 16)
+        return waiting
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Read the ledger file, while the gateway runs or when it is dead."""

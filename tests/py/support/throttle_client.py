@@ -1,8 +1,8 @@
 """One client process of the throttle: reserves a number of slots and keeps those it could use.
 
-Prints one JSON object, in seconds on the system-wide monotonic clock: `slots`, when it might have
-made its calls, and `arrivals`, when it made those that it did not miss. Arguments: Redis URL,
-account, limit, slots wanted.
+Says `ready`, and begins once it is told to by a line. Prints one JSON object, in seconds on the
+system-wide monotonic clock: `slots`, when it might have made its calls, and `arrivals`, when it
+made those that it did not miss. Arguments: Redis URL, account, limit, slots wanted.
 """
 
 import asyncio
@@ -37,4 +37,7 @@ async def _run(url: str, account: str, limit: int, wanted: int) -> None:
 
 
 if __name__ == "__main__":
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
     asyncio.run(_run(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

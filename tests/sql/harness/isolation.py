@@ -21,7 +21,7 @@ from psycopg.errors import Diagnostic
 from psycopg.pq import DiagnosticField, ExecStatus
 
 _POLL_SECONDS = 0.01
-_LONGEST_STEP_SECONDS = 60.0
+_LONGEST_STEP_SECONDS = 240.0
 _IS_BLOCKED = "SELECT pg_catalog.pg_isolation_test_session_is_blocked(%s, %s)"
 _DEBIAN = "/usr/lib/postgresql/*/lib/pgxs/src/test/isolation/isolationtester"
 
