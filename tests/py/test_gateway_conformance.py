@@ -43,6 +43,10 @@ from tests.py.support.stripe_double import API_KEY, SECRET, StripeDouble, signat
 
 _numbers = itertools.count(1)
 AMOUNT = 4900
+PATIENCE = 120.0
+"""Seconds for an answer that comes; costs nothing where all goes well, and machines are busy."""
+IMPATIENCE = 2.0
+"""Seconds for one that never comes, in which the request must still arrive."""
 
 
 @dataclass
@@ -77,7 +81,7 @@ class Simulated:
         return [amount for (amount,) in self.process.rows("SELECT amount FROM refunds")]
 
     async def paid(self, what: str) -> str:
-        result = await self.adapter.charge(ask(self), timeout=5)
+        result = await self.adapter.charge(ask(self), timeout=PATIENCE)
         assert result.gateway_payment_id is not None
         names = {"charged": "timeout_charged", "lost": "timeout_lost", "500": "500_stored"}
         async with client_of(self.process) as client:
@@ -129,7 +133,7 @@ class Stripe:
 
     async def paid(self, what: str) -> str:
         request = replace(ask(self), payment_method_token=f"cus_double/pm_back_{what}")
-        result = await self.adapter.charge(request, timeout=5)
+        result = await self.adapter.charge(request, timeout=PATIENCE)
         assert result.gateway_payment_id is not None
         return result.gateway_payment_id
 
@@ -146,7 +150,7 @@ Kind = Simulated | Stripe
 @pytest.fixture(params=["simulated", "stripe"])
 async def kind(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kind]:
     if request.param == "simulated":
-        with smooth_simulator(tmp_path, "--hang", "5") as process:
+        with smooth_simulator(tmp_path, "--hang", str(PATIENCE)) as process:
             adapter: Gateway = SimulatedGateway(process.url)
             yield Simulated(adapter, process)
             await adapter.aclose()
@@ -197,7 +201,7 @@ def back(payment_id: str | None, amount: int = AMOUNT) -> RefundRequest:
 
 async def test_a_success_names_payment_amount_and_currency(kind: Kind) -> None:
     request = ask(kind)
-    result = await kind.adapter.charge(request, timeout=5)
+    result = await kind.adapter.charge(request, timeout=PATIENCE)
     assert (result.outcome, result.amount, result.currency) == (Outcome.SUCCEEDED, AMOUNT, "USD")
     assert (result.customer_id, result.attempt_id, result.claim_epoch, result.source) == (
         request.customer_id,
@@ -211,8 +215,8 @@ async def test_a_success_names_payment_amount_and_currency(kind: Kind) -> None:
 
 async def test_the_same_request_again_is_the_same_payment(kind: Kind) -> None:
     request = ask(kind)
-    first = await kind.adapter.charge(request, timeout=5)
-    again = await kind.adapter.charge(replace(request, send_no=2, claim_epoch=2), timeout=5)
+    first = await kind.adapter.charge(request, timeout=PATIENCE)
+    again = await kind.adapter.charge(replace(request, send_no=2, claim_epoch=2), timeout=PATIENCE)
     assert (again.outcome, again.gateway_payment_id) == (first.outcome, first.gateway_payment_id)
     assert again.claim_epoch == 2
     assert kind.charged() == [AMOUNT]
@@ -220,8 +224,8 @@ async def test_the_same_request_again_is_the_same_payment(kind: Kind) -> None:
 
 async def test_the_key_with_another_request_charges_nothing_and_says_nothing(kind: Kind) -> None:
     request = ask(kind)
-    await kind.adapter.charge(request, timeout=5)
-    other = await kind.adapter.charge(replace(request, amount=AMOUNT + 1), timeout=5)
+    await kind.adapter.charge(request, timeout=PATIENCE)
+    other = await kind.adapter.charge(replace(request, amount=AMOUNT + 1), timeout=PATIENCE)
     assert (other.outcome, other.code) == (Outcome.UNKNOWN, "idempotency_mismatch")
     assert kind.charged() == [AMOUNT]
 
@@ -231,10 +235,10 @@ async def test_the_key_with_another_request_charges_nothing_and_says_nothing(kin
 )
 async def test_a_decline_has_its_code_and_is_found_again(kind: Kind, what: str, code: str) -> None:
     request = ask(kind, what)
-    result = await kind.adapter.charge(request, timeout=5)
+    result = await kind.adapter.charge(request, timeout=PATIENCE)
     assert (result.outcome, result.code) == (Outcome.DECLINED, code)
     assert result.gateway_payment_id
-    found = await kind.adapter.look_up(request, timeout=5)
+    found = await kind.adapter.look_up(request, timeout=PATIENCE)
     assert (found.outcome, found.code, found.gateway_payment_id, found.source) == (
         Outcome.DECLINED,
         code,
@@ -245,7 +249,7 @@ async def test_a_decline_has_its_code_and_is_found_again(kind: Kind, what: str, 
 
 
 async def test_an_error_that_names_the_payment_method_is_a_decline(kind: Kind) -> None:
-    result = await kind.adapter.charge(ask(kind, "invalid"), timeout=5)
+    result = await kind.adapter.charge(ask(kind, "invalid"), timeout=PATIENCE)
     assert result.outcome == Outcome.DECLINED
     assert result.code
 
@@ -254,46 +258,46 @@ async def test_an_error_that_names_the_payment_method_is_a_decline(kind: Kind) -
 async def test_what_others_have_in_hand_is_said_and_found(kind: Kind, what: str) -> None:
     expected = Outcome.REQUIRES_ACTION if what == "action" else Outcome.PROCESSING
     request = ask(kind, what)
-    result = await kind.adapter.charge(request, timeout=5)
+    result = await kind.adapter.charge(request, timeout=PATIENCE)
     assert result.outcome == expected
-    assert (await kind.adapter.look_up(request, timeout=5)).outcome == expected
+    assert (await kind.adapter.look_up(request, timeout=PATIENCE)).outcome == expected
     assert kind.charged() == []
 
 
 async def test_a_lost_answer_is_unknown_and_the_payment_is_found(kind: Kind) -> None:
     request = ask(kind, "charged")
-    result = await kind.adapter.charge(request, timeout=1)
+    result = await kind.adapter.charge(request, timeout=IMPATIENCE)
     assert (result.outcome, result.code) == (Outcome.UNKNOWN, "timeout")
-    found = await kind.adapter.look_up(request, timeout=5)
+    found = await kind.adapter.look_up(request, timeout=PATIENCE)
     assert (found.outcome, found.amount, found.currency) == (Outcome.SUCCEEDED, AMOUNT, "USD")
-    again = await kind.adapter.charge(replace(request, send_no=2), timeout=5)
+    again = await kind.adapter.charge(replace(request, send_no=2), timeout=PATIENCE)
     assert (again.outcome, again.gateway_payment_id) == (
         Outcome.SUCCEEDED,
         found.gateway_payment_id,
     )
     by_id = replace(request, gateway_payment_id=found.gateway_payment_id)
-    assert (await kind.adapter.look_up(by_id, timeout=5)).outcome == Outcome.SUCCEEDED
+    assert (await kind.adapter.look_up(by_id, timeout=PATIENCE)).outcome == Outcome.SUCCEEDED
     assert kind.charged() == [AMOUNT]
 
 
 async def test_a_lost_request_is_unknown_and_nothing_is_found(kind: Kind) -> None:
     request = ask(kind, "lost")
-    result = await kind.adapter.charge(request, timeout=1)
+    result = await kind.adapter.charge(request, timeout=IMPATIENCE)
     assert result.outcome == Outcome.UNKNOWN
-    assert (await kind.adapter.look_up(request, timeout=5)).outcome == Outcome.NOT_FOUND
+    assert (await kind.adapter.look_up(request, timeout=PATIENCE)).outcome == Outcome.NOT_FOUND
     assert kind.charged() == []
 
 
 async def test_a_429_is_not_attempted_and_says_how_long_to_wait(kind: Kind) -> None:
     request = ask(kind, "limited")
-    result = await kind.adapter.charge(request, timeout=5)
+    result = await kind.adapter.charge(request, timeout=PATIENCE)
     assert (result.outcome, result.code) == (Outcome.NOT_ATTEMPTED, "rate_limited")
     assert result.retry_after == Decimal(2)
     assert kind.charged() == []
 
 
 async def test_a_500_is_unknown(kind: Kind) -> None:
-    result = await kind.adapter.charge(ask(kind, "500"), timeout=5)
+    result = await kind.adapter.charge(ask(kind, "500"), timeout=PATIENCE)
     assert result.outcome == Outcome.UNKNOWN
     assert kind.charged() == []
 
@@ -304,20 +308,20 @@ async def test_a_call_passes_its_gate_or_is_not_sent(kind: Kind) -> None:
     async def gate() -> None:
         passed.append(len(kind.charged()))
 
-    await kind.adapter.charge(ask(kind), timeout=5, gate=gate)
+    await kind.adapter.charge(ask(kind), timeout=PATIENCE, gate=gate)
     assert passed == [0]
 
     async def shut() -> None:
         raise NotSentError("slot_missed")
 
     with pytest.raises(NotSentError):
-        await kind.adapter.charge(ask(kind), timeout=5, gate=shut)
+        await kind.adapter.charge(ask(kind), timeout=PATIENCE, gate=shut)
     assert kind.charged() == [AMOUNT]
 
 
 async def test_a_cancelled_call_is_not_answered(kind: Kind) -> None:
     request = ask(kind, "charged")
-    call = asyncio.create_task(kind.adapter.charge(request, timeout=30))
+    call = asyncio.create_task(kind.adapter.charge(request, timeout=PATIENCE))
     await until(lambda: kind.charged() == [AMOUNT])
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -325,32 +329,32 @@ async def test_a_cancelled_call_is_not_answered(kind: Kind) -> None:
 
 
 async def test_a_refund_goes_back_once_and_is_found(kind: Kind) -> None:
-    paid = await kind.adapter.charge(ask(kind), timeout=5)
+    paid = await kind.adapter.charge(ask(kind), timeout=PATIENCE)
     request = back(paid.gateway_payment_id, 98)
-    missing = await kind.adapter.look_up_refund(request, timeout=5)
+    missing = await kind.adapter.look_up_refund(request, timeout=PATIENCE)
     assert missing.outcome == Outcome.NOT_FOUND
-    result = await kind.adapter.refund(request, timeout=5)
+    result = await kind.adapter.refund(request, timeout=PATIENCE)
     assert (result.outcome, result.amount, result.currency) == (Outcome.SUCCEEDED, 98, "USD")
-    again = await kind.adapter.refund(replace(request, send_no=2), timeout=5)
+    again = await kind.adapter.refund(replace(request, send_no=2), timeout=PATIENCE)
     assert again.gateway_refund_id == result.gateway_refund_id
     for asked in (request, replace(request, gateway_refund_id=result.gateway_refund_id)):
-        found = await kind.adapter.look_up_refund(asked, timeout=5)
+        found = await kind.adapter.look_up_refund(asked, timeout=PATIENCE)
         assert (found.outcome, found.gateway_refund_id, found.source) == (
             Outcome.SUCCEEDED,
             result.gateway_refund_id,
             Source.LOOKUP,
         )
-    second = await kind.adapter.refund(back(paid.gateway_payment_id, 98), timeout=5)
+    second = await kind.adapter.refund(back(paid.gateway_payment_id, 98), timeout=PATIENCE)
     assert second.gateway_refund_id != result.gateway_refund_id
     assert sorted(kind.refunded()) == [98, 98]
 
 
 async def test_no_more_goes_back_than_was_paid(kind: Kind) -> None:
-    paid = await kind.adapter.charge(ask(kind), timeout=5)
-    assert (await kind.adapter.refund(back(paid.gateway_payment_id), timeout=5)).outcome == (
+    paid = await kind.adapter.charge(ask(kind), timeout=PATIENCE)
+    assert (await kind.adapter.refund(back(paid.gateway_payment_id), timeout=PATIENCE)).outcome == (
         Outcome.SUCCEEDED
     )
-    over = await kind.adapter.refund(back(paid.gateway_payment_id, 1), timeout=5)
+    over = await kind.adapter.refund(back(paid.gateway_payment_id, 1), timeout=PATIENCE)
     assert over.outcome == Outcome.DECLINED
     assert over.code
     assert kind.refunded() == [AMOUNT]
@@ -361,13 +365,13 @@ async def test_a_refund_whose_answer_is_lost_is_found_and_goes_back_once(
     kind: Kind, what: str
 ) -> None:
     request = back(await kind.paid(what), 98)
-    result = await kind.adapter.refund(request, timeout=1)
+    result = await kind.adapter.refund(request, timeout=IMPATIENCE)
     assert (result.outcome, result.gateway_refund_id) == (Outcome.UNKNOWN, None)
-    found = await kind.adapter.look_up_refund(request, timeout=5)
+    found = await kind.adapter.look_up_refund(request, timeout=PATIENCE)
     assert (found.outcome, found.amount, found.currency) == (Outcome.SUCCEEDED, 98, "USD")
     assert found.gateway_refund_id
     # A 500 that is kept under the key is repeated, whatever is behind it.
-    again = await kind.adapter.refund(replace(request, send_no=2), timeout=5)
+    again = await kind.adapter.refund(replace(request, send_no=2), timeout=PATIENCE)
     assert (again.outcome, again.gateway_refund_id) == (
         (Outcome.UNKNOWN, None)
         if what == "500_charged"
@@ -380,10 +384,10 @@ async def test_a_refund_whose_answer_is_lost_is_found_and_goes_back_once(
 @pytest.mark.parametrize("what", ["lost", "500"])
 async def test_a_refund_that_was_not_made_is_unknown_and_not_found(kind: Kind, what: str) -> None:
     request = back(await kind.paid(what), 98)
-    assert (await kind.adapter.refund(request, timeout=1)).outcome == Outcome.UNKNOWN
-    found = await kind.adapter.look_up_refund(request, timeout=5)
+    assert (await kind.adapter.refund(request, timeout=IMPATIENCE)).outcome == Outcome.UNKNOWN
+    found = await kind.adapter.look_up_refund(request, timeout=PATIENCE)
     assert found.outcome == Outcome.NOT_FOUND
-    again = await kind.adapter.refund(replace(request, send_no=2), timeout=5)
+    again = await kind.adapter.refund(replace(request, send_no=2), timeout=PATIENCE)
     assert again.outcome == (Outcome.SUCCEEDED if what == "lost" else Outcome.UNKNOWN)
     assert kind.refunded() == ([98] if what == "lost" else [])
 
@@ -393,7 +397,7 @@ async def whole(kind: Kind, start: datetime, end: datetime) -> list[SettledItem]
     items: list[SettledItem] = []
     cursor: str | None = None
     while True:
-        page = await kind.adapter.settled(start, end, timeout=5, cursor=cursor)
+        page = await kind.adapter.settled(start, end, timeout=PATIENCE, cursor=cursor)
         assert page.code is None
         items += page.items
         cursor = page.cursor
@@ -408,20 +412,20 @@ async def test_what_moved_money_is_listed_for_its_time_and_no_other(
     monkeypatch.setattr(stripe_gateway, "_LISTED", 2)
     day = datetime(2027, 5, 1, tzinfo=UTC)
     await kind.set_clock(day - timedelta(seconds=1))
-    await kind.adapter.charge(ask(kind), timeout=5)
+    await kind.adapter.charge(ask(kind), timeout=PATIENCE)
     await kind.set_clock(day)
     paid = []
     for number in range(4):
         request = ask(kind, amount=AMOUNT + number)
-        result = await kind.adapter.charge(request, timeout=5)
+        result = await kind.adapter.charge(request, timeout=PATIENCE)
         paid.append((request.idempotency_key, result.gateway_payment_id))
     for what in ("decline", "action", "processing"):
-        await kind.adapter.charge(ask(kind, what), timeout=5)
+        await kind.adapter.charge(ask(kind, what), timeout=PATIENCE)
     await kind.set_clock(day + timedelta(days=1) - timedelta(seconds=1))
     sent = back(paid[0][1], 98)
-    refunded = await kind.adapter.refund(sent, timeout=5)
+    refunded = await kind.adapter.refund(sent, timeout=PATIENCE)
     await kind.set_clock(day + timedelta(days=1))
-    await kind.adapter.charge(ask(kind), timeout=5)
+    await kind.adapter.charge(ask(kind), timeout=PATIENCE)
 
     listed = await whole(kind, day, day + timedelta(days=1))
     assert sorted(listed, key=lambda item: (item.kind, item.amount)) == [
@@ -447,12 +451,14 @@ async def test_a_refused_connection_attempted_nothing(which: str) -> None:
         request = replace(
             ask(Simulated(adapter, SimulatorProcess(Path("none")))), payment_method_token=token
         )
-        sent = await adapter.charge(request, timeout=5)
+        sent = await adapter.charge(request, timeout=PATIENCE)
         assert (sent.outcome, sent.code) == (Outcome.NOT_ATTEMPTED, "connection_refused")
-        asked = await adapter.look_up(request, timeout=5)
+        asked = await adapter.look_up(request, timeout=PATIENCE)
         assert asked.outcome == Outcome.UNKNOWN
         now = datetime.now(UTC)
-        assert await adapter.settled(now, now, timeout=5) == SettledPage(code="connection_refused")
+        assert await adapter.settled(now, now, timeout=PATIENCE) == SettledPage(
+            code="connection_refused"
+        )
         await adapter.aclose()
 
 
@@ -477,16 +483,16 @@ async def test_a_wrong_key_attempts_nothing_and_the_right_one_does(
     with locked(which, tmp_path) as (make, right):
         wrong = make("sk_test_wrong")
         request = ask(wrong)
-        sent = await wrong.adapter.charge(request, timeout=5)
+        sent = await wrong.adapter.charge(request, timeout=PATIENCE)
         assert (sent.outcome, sent.code) == (Outcome.NOT_ATTEMPTED, "unauthorized")
-        asked = await wrong.adapter.look_up(request, timeout=5)
+        asked = await wrong.adapter.look_up(request, timeout=PATIENCE)
         assert asked.outcome == Outcome.UNKNOWN
-        refunded = await wrong.adapter.refund(back("pay_1"), timeout=5)
+        refunded = await wrong.adapter.refund(back("pay_1"), timeout=PATIENCE)
         assert (refunded.outcome, refunded.code) == (Outcome.NOT_ATTEMPTED, "unauthorized")
-        assert (await wrong.adapter.settled(now, now, timeout=5)).code == "unauthorized"
+        assert (await wrong.adapter.settled(now, now, timeout=PATIENCE)).code == "unauthorized"
         assert wrong.charged() == []
         let_in = make(right)
-        assert (await let_in.adapter.charge(request, timeout=5)).outcome == Outcome.SUCCEEDED
+        assert (await let_in.adapter.charge(request, timeout=PATIENCE)).outcome == Outcome.SUCCEEDED
         assert let_in.charged() == [AMOUNT]
         for each in (wrong, let_in):
             await each.adapter.aclose()
@@ -510,7 +516,7 @@ async def stripe(double: StripeDouble) -> AsyncIterator[Stripe]:
 
 async def test_all_tries_of_an_invoice_confirm_one_intent(stripe: Stripe) -> None:
     first = ask(stripe, "decline")
-    declined = await stripe.adapter.charge(first, timeout=5)
+    declined = await stripe.adapter.charge(first, timeout=PATIENCE)
     assert declined.gateway_intent_id
     second = replace(
         first,
@@ -519,9 +525,9 @@ async def test_all_tries_of_an_invoice_confirm_one_intent(stripe: Stripe) -> Non
         gateway_intent_id=declined.gateway_intent_id,
         previous_payment_id=declined.gateway_payment_id,
     )
-    assert (await stripe.adapter.look_up(second, timeout=5)).outcome == Outcome.NOT_FOUND
-    assert (await stripe.adapter.charge(second, timeout=1)).outcome == Outcome.UNKNOWN
-    found = await stripe.adapter.look_up(second, timeout=5)
+    assert (await stripe.adapter.look_up(second, timeout=PATIENCE)).outcome == Outcome.NOT_FOUND
+    assert (await stripe.adapter.charge(second, timeout=IMPATIENCE)).outcome == Outcome.UNKNOWN
+    found = await stripe.adapter.look_up(second, timeout=PATIENCE)
     assert (found.outcome, found.gateway_intent_id) == (
         Outcome.SUCCEEDED,
         declined.gateway_intent_id,
@@ -532,7 +538,7 @@ async def test_all_tries_of_an_invoice_confirm_one_intent(stripe: Stripe) -> Non
         idempotency_key=first.idempotency_key.replace("try-1", "try-3"),
         payment_method_token=stripe.token("ok"),
     )
-    late = await stripe.adapter.charge(third, timeout=5)
+    late = await stripe.adapter.charge(third, timeout=PATIENCE)
     assert (late.outcome, late.code) == (Outcome.UNKNOWN, "payment_intent_unexpected_state")
     books = stripe.double.ledger()
     assert len(books["intents"]) == 1
@@ -542,7 +548,7 @@ async def test_all_tries_of_an_invoice_confirm_one_intent(stripe: Stripe) -> Non
 
 async def test_a_failed_authentication_is_a_decline_of_the_try_that_waited(stripe: Stripe) -> None:
     first = ask(stripe, "decline", lane="INTERACTIVE")
-    declined = await stripe.adapter.charge(first, timeout=5)
+    declined = await stripe.adapter.charge(first, timeout=PATIENCE)
     second = replace(
         first,
         idempotency_key=first.idempotency_key.replace("try-1", "try-2"),
@@ -551,27 +557,31 @@ async def test_a_failed_authentication_is_a_decline_of_the_try_that_waited(strip
         previous_payment_id=declined.gateway_payment_id,
     )
     waiting = replace(second, awaits_action=True)
-    acting = await stripe.adapter.charge(second, timeout=5)
+    acting = await stripe.adapter.charge(second, timeout=PATIENCE)
     assert acting.outcome == Outcome.REQUIRES_ACTION
-    assert (await stripe.adapter.look_up(waiting, timeout=5)).outcome == Outcome.REQUIRES_ACTION
+    assert (
+        await stripe.adapter.look_up(waiting, timeout=PATIENCE)
+    ).outcome == Outcome.REQUIRES_ACTION
 
     stripe.double.fail(str(declined.gateway_intent_id))
-    failed = await stripe.adapter.look_up(waiting, timeout=5)
+    failed = await stripe.adapter.look_up(waiting, timeout=PATIENCE)
     assert (failed.outcome, failed.code, failed.gateway_payment_id) == (
         Outcome.DECLINED,
         "payment_intent_authentication_failure",
         None,
     )
     # As long as nobody knows that it was confirmed, the failure may be that of the try before.
-    assert (await stripe.adapter.look_up(second, timeout=5)).outcome == Outcome.NOT_FOUND
+    assert (await stripe.adapter.look_up(second, timeout=PATIENCE)).outcome == Outcome.NOT_FOUND
 
     third = replace(second, idempotency_key=first.idempotency_key.replace("try-1", "try-3"))
-    assert (await stripe.adapter.look_up(third, timeout=5)).outcome == Outcome.NOT_FOUND
-    assert (await stripe.adapter.charge(third, timeout=5)).outcome == Outcome.REQUIRES_ACTION
+    assert (await stripe.adapter.look_up(third, timeout=PATIENCE)).outcome == Outcome.NOT_FOUND
+    assert (await stripe.adapter.charge(third, timeout=PATIENCE)).outcome == Outcome.REQUIRES_ACTION
     waiting = replace(third, awaits_action=True)
-    assert (await stripe.adapter.look_up(waiting, timeout=5)).outcome == Outcome.REQUIRES_ACTION
+    assert (
+        await stripe.adapter.look_up(waiting, timeout=PATIENCE)
+    ).outcome == Outcome.REQUIRES_ACTION
     stripe.double.act(str(declined.gateway_intent_id))
-    paid = await stripe.adapter.look_up(waiting, timeout=5)
+    paid = await stripe.adapter.look_up(waiting, timeout=PATIENCE)
     assert paid.outcome == Outcome.SUCCEEDED
     assert paid.gateway_payment_id != declined.gateway_payment_id
     assert stripe.charged() == [AMOUNT]
@@ -581,7 +591,7 @@ async def test_an_expired_action_is_replaced_and_a_canceled_intent_is_a_decline(
     stripe: Stripe,
 ) -> None:
     first = ask(stripe, "action", lane="INTERACTIVE")
-    acting = await stripe.adapter.charge(first, timeout=5)
+    acting = await stripe.adapter.charge(first, timeout=PATIENCE)
     assert acting.outcome == Outcome.REQUIRES_ACTION
     intent_id = str(acting.gateway_intent_id)
     # Its action has expired here, not at Stripe: the next try confirms the intent all the same.
@@ -590,14 +600,16 @@ async def test_an_expired_action_is_replaced_and_a_canceled_intent_is_a_decline(
         idempotency_key=first.idempotency_key.replace("try-1", "try-2"),
         gateway_intent_id=intent_id,
     )
-    assert (await stripe.adapter.charge(second, timeout=5)).outcome == Outcome.REQUIRES_ACTION
+    assert (
+        await stripe.adapter.charge(second, timeout=PATIENCE)
+    ).outcome == Outcome.REQUIRES_ACTION
     stripe.double.cancel(intent_id)
-    canceled = await stripe.adapter.look_up(replace(second, awaits_action=True), timeout=5)
+    canceled = await stripe.adapter.look_up(replace(second, awaits_action=True), timeout=PATIENCE)
     assert (canceled.outcome, canceled.code) == (Outcome.DECLINED, "intent_canceled")
     third = replace(second, idempotency_key=first.idempotency_key.replace("try-1", "try-3"))
-    refused = await stripe.adapter.charge(third, timeout=5)
+    refused = await stripe.adapter.charge(third, timeout=PATIENCE)
     assert (refused.outcome, refused.code) == (Outcome.UNKNOWN, "payment_intent_unexpected_state")
-    assert (await stripe.adapter.look_up(third, timeout=5)).code == "intent_canceled"
+    assert (await stripe.adapter.look_up(third, timeout=PATIENCE)).code == "intent_canceled"
     assert stripe.charged() == []
 
 
@@ -605,7 +617,7 @@ async def test_a_refund_may_be_pending_and_fail_after_it_succeeded(stripe: Strip
     now = datetime.now(UTC)
     day = timedelta(days=1)
     request = back(await stripe.paid("pending"), 98)
-    pending = await stripe.adapter.refund(request, timeout=5)
+    pending = await stripe.adapter.refund(request, timeout=PATIENCE)
     assert pending.outcome == Outcome.PROCESSING
     refund_id = str(pending.gateway_refund_id)
     known = replace(request, gateway_refund_id=refund_id)
@@ -617,7 +629,7 @@ async def test_a_refund_may_be_pending_and_fail_after_it_succeeded(stripe: Strip
     ):
         stripe.double.end(refund_id, status)
         for asked in (request, known):
-            found = await stripe.adapter.look_up_refund(asked, timeout=5)
+            found = await stripe.adapter.look_up_refund(asked, timeout=PATIENCE)
             assert (found.outcome, found.code, found.gateway_refund_id) == (
                 outcome,
                 code,
@@ -626,28 +638,30 @@ async def test_a_refund_may_be_pending_and_fail_after_it_succeeded(stripe: Strip
     # What failed has moved no money.
     assert [item.kind for item in await whole(stripe, now - day, now + day)] == ["CHARGE"]
     # The key repeats what it was answered first, which is why a look-up goes before a send.
-    again = await stripe.adapter.refund(replace(request, send_no=2), timeout=5)
+    again = await stripe.adapter.refund(replace(request, send_no=2), timeout=PATIENCE)
     assert again.outcome == Outcome.PROCESSING
 
 
 async def test_advice_goes_before_the_reason(stripe: Stripe) -> None:
     request = replace(ask(stripe), payment_method_token="cus_a/pm_advice_do_not_try_again")
-    result = await stripe.adapter.charge(request, timeout=5)
+    result = await stripe.adapter.charge(request, timeout=PATIENCE)
     assert (result.outcome, result.code) == (Outcome.DECLINED, "do_not_try_again")
 
 
 async def test_a_request_in_flight_is_unknown_to_the_other_one(stripe: Stripe) -> None:
     request = replace(ask(stripe), payment_method_token="cus_a/pm_slow")
-    results = await asyncio.gather(*(stripe.adapter.charge(request, timeout=5) for _ in range(2)))
+    results = await asyncio.gather(
+        *(stripe.adapter.charge(request, timeout=PATIENCE) for _ in range(2))
+    )
     assert sorted(result.outcome for result in results) == [Outcome.SUCCEEDED, Outcome.UNKNOWN]
     assert stripe.charged() == [AMOUNT]
 
 
 async def test_signed_events_say_which_try_they_are_about(stripe: Stripe) -> None:
     paid = ask(stripe)
-    result = await stripe.adapter.charge(paid, timeout=5)
+    result = await stripe.adapter.charge(paid, timeout=PATIENCE)
     refund = back(result.gateway_payment_id, 98)
-    await stripe.adapter.refund(refund, timeout=5)
+    await stripe.adapter.refund(refund, timeout=PATIENCE)
     charge_event, refund_event = stripe.double.ledger()["events"]
     now = datetime.now(UTC)
 

@@ -37,8 +37,8 @@ from tests.py.support.world import ACCOUNT, PRICE, until
 pytestmark = pytest.mark.crash
 
 SIDE_BY_SIDE = 4
-LIVES = 4
-REACHED_WITHIN = 25.0
+LIVES = 8
+REACHED_WITHIN = 40.0
 NEVER = "0 0 29 2 *"
 CADENCE = QUICK | {"refund": "* * * * * *"} | dict.fromkeys(("renew", "webhooks", "dunning"), NEVER)
 LOOK_EVERY = 0.1

@@ -146,7 +146,7 @@ class Life:
         with psycopg.connect(url, autocommit=True) as operator:
             # Copies of one database would meet at the gateway under one prefix.
             operator.execute("SELECT billing_ops.adopt_database('clone')")
-        self.world = World(url, request_timeout=4, lease_margin=4)
+        self.world = World(url)
         prefix = self.world.value("SELECT key_prefix FROM billing.database_identity")
         self._ours = f"{prefix}-%"
         token = "tok_decline_insufficient_funds" if row.flow == DECLINE else "tok_ok"

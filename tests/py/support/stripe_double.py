@@ -76,6 +76,7 @@ class Double:
         self._kept: dict[str, tuple[str, int, dict[str, Any]]] = {}
         self._in_flight: set[str] = set()
         self._seen: set[str] = set()
+        self._refused_in_flight = asyncio.Event()
 
     async def serve(self, request: Request, deed: Callable[..., dict[str, Any]]) -> Response:
         """Answer one call, as its key and its payment method want it."""
@@ -101,7 +102,8 @@ class Double:
             await asyncio.sleep(3600)
         with self._flying(key):
             if "pm_slow" in method:
-                await asyncio.sleep(0.5)
+                # Until somebody else has come with its key.
+                await self._refused_in_flight.wait()
             try:
                 status, document = 200, deed(form=form, key=key, **request.path_params)
             except Refused as refusal:
@@ -124,6 +126,7 @@ class Double:
     def _known(self, key: str | None, print_of: str) -> Response | None:
         """What a key that is in flight, or was used before, is answered."""
         if key is not None and key in self._in_flight:
+            self._refused_in_flight.set()
             return _answer(409, _error("idempotency_error", "idempotency_key_in_use"))
         if key is None or key not in self._kept:
             return None
