@@ -38,7 +38,15 @@ BEGIN
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS c;
 
-    -- Read again, after the lock: the customer may have paid meanwhile.
+    -- A charge that is being started holds its invoice: once that is ours, it is seen below.
+    PERFORM 1
+    FROM unnest(v_claimed) AS k
+    INNER JOIN billing.invoice AS i ON i.customer_id = k.customer_id AND i.subscription_id = k.subscription_id
+    WHERE i.status = 'OPEN'
+    ORDER BY i.customer_id, i.invoice_id
+    FOR NO KEY UPDATE OF i;
+
+    -- Read again, after the locks: the customer may have paid meanwhile.
     SELECT coalesce(
         array_agg(
             ROW(
