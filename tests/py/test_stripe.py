@@ -40,7 +40,7 @@ class Stage:
         self.invoices: dict[str, int] = {}
         world.value(
             "SELECT billing_ops.create_gateway_account(p_code => %s, p_adapter => 'stripe',"
-            " p_request_timeout => '4 seconds', p_lease_margin => '2 seconds')",
+            " p_request_timeout => '8 seconds', p_lease_margin => '2 seconds')",
             ACCOUNT,
         )
 
