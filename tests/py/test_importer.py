@@ -166,7 +166,7 @@ def test_the_examples_are_in_within_a_quarter_of_a_minute(shop_url: str) -> None
 
     assert report.subscriptions == 5100
     # The database's share depends on the machine; ours does not.
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 15
 
 
 def test_the_examples_are_what_their_script_writes(tmp_path: Path) -> None:

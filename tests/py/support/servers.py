@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from billing_shell.embedded import PostgresServer
 from tests.py.support.containers import postgres_container
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
+_LONGEST_WAIT = 120.0
 
 
 class PostgresKind(StrEnum):
@@ -67,15 +69,27 @@ class TestPostgres:
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
             sql.Identifier(name), sql.Identifier(template or "template1")
         )
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(create)
+        self._execute(create)
         try:
             yield name
         finally:
-            with psycopg.connect(self.url, autocommit=True) as connection:
-                connection.execute(
-                    sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
-                )
+            self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _execute(self, statement: sql.Composed) -> None:
+        """Run a statement that PostgreSQL gives five seconds for sessions to go away.
+
+        On a busy machine they may take longer, though nobody uses the database any more.
+        """
+        deadline = time.monotonic() + _LONGEST_WAIT
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            while True:
+                try:
+                    connection.execute(statement)
+                except psycopg.errors.ObjectInUse:
+                    if time.monotonic() > deadline:
+                        raise
+                else:
+                    return
 
 
 @contextlib.contextmanager
