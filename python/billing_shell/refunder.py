@@ -156,10 +156,16 @@ class Refunder:
         source: Source,
         request: RefundRequest,
     ) -> Callable[[Slot, float, float], Awaitable[RefundResult | None]]:
-        """One call, ready for its slot; None where it was a look-up that was not made."""
+        """One call, ready for its slot; None where it was a look-up that was not made.
+
+        A look-up takes slot after slot for as long as its claim permits: nothing says of it that it
+        was not made, so that nobody else would ask before the lease has lapsed.
+        """
 
         async def call(slot: Slot, send_before: float, timeout: float) -> RefundResult | None:  # noqa: ASYNC109  as in Gateway
             usable = await slot.reached()
+            while source is Source.LOOKUP and not usable and lease_clock() < send_before:
+                usable = await self._reached_another()
             if not usable or lease_clock() >= send_before:
                 return _not_made(request, _SLOT_MISSED) if source is Source.SEND else None
             result = await operation(request, timeout=timeout)
@@ -170,6 +176,19 @@ class Refunder:
             return result
 
         return call
+
+    async def _reached_another(self) -> bool:
+        """Waits for another slot; False where it was missed as well, or there is none as yet."""
+        try:
+            reservation = await self._throttle.reserve(1, Lane.BACKLOG, _LEAD)
+        except ThrottleUnavailableError as error:
+            _log.warning("refunds_wait", error=str(error))
+            await asyncio.sleep(_SHORTEST_BACKOFF)
+            return False
+        for slot in reservation.slots:
+            return await slot.reached()
+        await asyncio.sleep(reservation.wait)
+        return False
 
     async def _settle(self, results: Sequence[RefundResult]) -> None:
         """Records answers; while the database does not, they are kept, and nothing else is done."""

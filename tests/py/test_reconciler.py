@@ -18,7 +18,7 @@ LATER = DUE + timedelta(seconds=30)
 
 @pytest.fixture
 def world(database_url: str) -> Iterator[World]:
-    made = World(database_url, request_timeout=1, lease_margin=2)
+    made = World(database_url)
     yield made
     made.close()
 
@@ -102,6 +102,7 @@ async def test_an_attempt_whose_worker_died_is_asked_about_once_its_lease_has_la
         "SELECT attempt_id FROM billing_worker.start_attempts(%s, 3, 'dead')", ACCOUNT
     )
     assert len(claimed) == 3
+    world.lapse_leases()
     async with working(world, redis.url, gateway.url):
         await until(lambda: asked(gateway) == 3, "3 questions")
         await until(lambda: world.count("payment_report", "outcome = 'NOT_FOUND'") == 3, "answers")

@@ -21,8 +21,11 @@ CRASH_POINTS = ("slots_reserved", "attempts_started", "request_sent", "answer_re
 
 @pytest.fixture
 def world(database_url: str) -> Iterator[World]:
-    """Leases of two seconds, so that tests need not wait for longer ones."""
-    made = World(database_url, request_timeout=1, lease_margin=1)
+    """Nothing times out here: the gateway cuts what it does not answer, and leases are lapsed.
+
+    Those of 15 s are for look-ups that miss their slots on a busy machine.
+    """
+    made = World(database_url, request_timeout=10, lease_margin=5)
     yield made
     made.close()
 
@@ -61,7 +64,7 @@ class Workers:
                 "cadence": QUICK,
                 "heartbeat_seconds": 0.2,
                 "stalled_after_seconds": 1.0,
-                "drain_seconds": 10.0,
+                "drain_seconds": 120.0,
                 **options,
             },
         )
@@ -136,6 +139,7 @@ async def test_a_worker_killed_at_any_point_charges_nothing_twice_and_skips_noth
     first.start(crash_point=crash_point, crash_signal=signal_file)
     await until(signal_file.exists, crash_point)
     first.kill()
+    world.lapse_leases()
     workers.start(gateway)
     await until(as_time_goes_on(world, lambda: paid(world) == 12), "12 paid invoices")
     assert charged(gateway) == [(PRICE, 12)]
@@ -158,6 +162,7 @@ async def test_the_job_of_a_killed_worker_does_not_stay_in_doing(
     dead = {job_id for (job_id,) in world.rows(doing)}
     assert dead, "it was killed in the middle of a job"
     first.kill()
+    world.lapse_leases()
     second = workers.start(gateway)
     await until(lambda: not dead & {i for (i,) in world.rows(doing)}, "the sweep")
     await until(as_time_goes_on(world, lambda: paid(world) == 1), "the payment")
@@ -280,6 +285,7 @@ async def test_a_frozen_worker_wakes_up_to_stale_answers_and_goes_on(
         await until(lambda: gateway.value(arrived) > 0, "calls in flight")
         frozen.send(signal.SIGSTOP)
         await put(client, "latency", least=0, most=0)
+    world.lapse_leases()
     other = workers.start(gateway)
     await until(as_time_goes_on(world, lambda: paid(world) == 20), "20 paid invoices")
     assert await other.stop() == 0
@@ -307,7 +313,9 @@ async def test_without_redis_nothing_is_sent_and_nothing_counts(
     await until(
         lambda: all(worker.logged("throttle_unavailable") for worker in started), "four refusals"
     )
-    assert world.count("invoice", "kind = 'RENEWAL'") == 160, "renewing needs no Redis"
+    await until(
+        lambda: world.count("invoice", "kind = 'RENEWAL'") == 160, "renewing, without Redis"
+    )
     assert world.count("payment_attempt") == 0
     assert gateway.value("SELECT count(*) FROM calls") == 0
     redis.start()

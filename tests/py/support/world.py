@@ -124,6 +124,12 @@ class World:
         self._connection.execute("ANALYZE")
         return [subscription_id for (subscription_id,) in rows]
 
+    def lapse_leases(self) -> None:
+        """Make it as late as if those who hold claims had been silent for longer than they last."""
+        for table in ("payment_attempt", "refund"):
+            query = f"UPDATE billing.{table} SET lease_until = clock_timestamp()"  # noqa: S608
+            self._connection.execute(f"{query} WHERE lease_until IS NOT NULL".encode())
+
     def set_clock(self, now: datetime) -> None:
         """Freeze the business clock."""
         self.value("SELECT billing_ops.set_clock(%s)", now)
