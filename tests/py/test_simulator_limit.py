@@ -1,6 +1,8 @@
 """The simulated gateway's own limit: exact in every window, and told by its ledger."""
 
 import asyncio
+import socket
+import struct
 import sys
 import time
 from pathlib import Path
@@ -20,6 +22,7 @@ from tests.py.support.simulator import (
 )
 
 SECOND = 1_000_000
+_SO_TIMESTAMPNS = 35  # of Linux; Python has no name for it
 
 
 def most_in_any_second(arrivals: list[int]) -> int:
@@ -128,6 +131,18 @@ def test_the_limit_holds_in_whatever_order_arrivals_are_told(
             taken.append(arrival)
 
 
+def kernel_stamps_arrivals() -> bool:
+    """Whether it stamps what comes when that comes, and not when it is read."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        probe.bind(("127.0.0.1", 0))
+        probe.sendto(b"?", probe.getsockname())
+        came_by = time.time_ns()
+        _, ((_, _, stamp),), *_ = probe.recvmsg(1, socket.CMSG_SPACE(16))
+    seconds, nanoseconds = struct.unpack("qq", stamp)
+    return bool(seconds * 1_000_000_000 + nanoseconds <= came_by)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps what arrives")
 async def test_a_busy_gateway_stamps_an_arrival_when_it_came_and_not_when_it_was_read(
     tmp_path: Path,
@@ -136,6 +151,7 @@ async def test_a_busy_gateway_stamps_an_arrival_when_it_came_and_not_when_it_was
         async with client_of(gateway) as client:
             # The first packets of a machine may go without a stamp, until the kernel has begun.
             await charge(client, "first")
+            await until(kernel_stamps_arrivals)
             with gateway.frozen():
                 sent_at = time.time_ns() // 1_000
                 sent = asyncio.create_task(charge(client, "k"))
