@@ -24,6 +24,15 @@ _START_SECONDS = 30.0
 _STOP_SECONDS = 60.0
 _LOOK_EVERY_MS = 200
 _CONTROL_SECONDS = 30.0
+# Everything is imported before its turn comes, which takes most of a start.
+_IN_TURN = """
+import sys
+import typer
+from billing_shell.simulator.__main__ import main
+with open(sys.argv.pop(1)) as turn:
+    turn.read()
+typer.run(main)
+"""
 
 
 class DemoError(Exception):
@@ -171,14 +180,36 @@ class Gateway(DemoProcess):
         url: its address.
     """
 
-    def __init__(self, ledger: Path, logs: Path, options: Sequence[str]) -> None:
-        """Start it and wait until it listens; raise ServerError if it does not."""
+    def __init__(
+        self, ledger: Path, log: Path, options: Sequence[str], *, turn: Path | None = None
+    ) -> None:
+        """Start it, and wait until it listens unless it waits itself.
+
+        Args:
+            ledger: its books, used by one gateway at a time.
+            log: file for its output.
+            options: of the command.
+            turn: a named pipe. With it the process waits, ready to begin, for `take_turn`.
+
+        Raises:
+            ServerError: it does not listen.
+        """
         self.ledger = ledger
-        super().__init__(
-            "gateway",
-            ["-m", "billing_shell.simulator", "--ledger", self.ledger, *options],
-            log=logs / "gateway.log",
-        )
+        self._turn = turn
+        program = ["-m", "billing_shell.simulator"] if turn is None else ["-c", _IN_TURN, turn]
+        super().__init__("gateway", [*program, "--ledger", ledger, *options], log=log)
+        if turn is None:
+            self._listen()
+
+    def take_turn(self) -> None:
+        """Have one that waits begin; raise ServerError if it does not listen."""
+        if self._turn is not None:
+            with self._turn.open("w"):
+                self._turn.unlink()
+                self._turn = None
+            self._listen()
+
+    def _listen(self) -> None:
         self.url = announced_url(self._process, _START_SECONDS)
         self._client = httpx.Client(base_url=self.url, timeout=_CONTROL_SECONDS, trust_env=False)
 
@@ -192,7 +223,8 @@ class Gateway(DemoProcess):
         self._client.put("/_control/faults", json=document).raise_for_status()
 
     def __exit__(self, *_: object) -> None:
-        self._client.close()
+        if self._turn is None:
+            self._client.close()
         super().__exit__()
 
 

@@ -236,7 +236,7 @@ class DemoRun:
         }
         return Gateway(
             self._around.ledger,
-            self._logs,
+            self._logs / "gateway.log",
             [text for name, value in options.items() for text in (f"--{name}", str(value))],
         )
 

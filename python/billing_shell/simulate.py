@@ -239,7 +239,7 @@ class _Simulation:
             start=START,
         )
         self._relay = SimulatedRelay(
-            database_url, bootstrap, owner=owner, seed=options.seed, faults=options.faults / 2
+            database_url, bootstrap, owner=owner, seed=options.seed, faults=options.faults
         )
         self._engine = Engine(
             database_url,
@@ -291,7 +291,7 @@ class _Simulation:
             await self._work(everything=False)
         await self._engine.wake_the_frozen()
         self._mail.collect(self._now)
-        await self._relay.publish()
+        await self._relay.begin()
 
     async def _work(self, *, everything: bool) -> None:
         self._mail.deliver(self._now)

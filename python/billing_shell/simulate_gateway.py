@@ -3,6 +3,7 @@
 Its ledger outlives it, and so does its address.
 """
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ SECRET = "whsec_" + 32 * "c2"
 # An address makes it write events down; they are held, and the simulation delivers them.
 _WEBHOOKS = ("--webhook-url", "http://127.0.0.1:9/", "--webhook-secret", SECRET, "--hold-webhooks")
 _NEVER_LIMITED = 100_000
-_HANG_SECONDS = 0.05
+_HANG_SECONDS = 0.005
 
 
 class MortalGateway:
@@ -35,7 +36,7 @@ class MortalGateway:
         """Start it.
 
         Args:
-            directory: for its ledger and log; must hold none.
+            directory: for its ledger and logs; must hold none.
             seed: makes its faults.
             faults: share of calls that one strikes.
 
@@ -44,6 +45,7 @@ class MortalGateway:
         """
         self.ledger = directory / "gateway.sqlite"
         self.deaths = 0
+        self._starts = 0
         self._directory = directory
         self._options: Sequence[str] = (
             *("--seed", str(seed), "--faults", str(faults), "--latency", "0"),
@@ -51,15 +53,17 @@ class MortalGateway:
             *("--commit-window", "0", "--no-sync"),
             *_WEBHOOKS,
         )
-        self._process: Gateway | None = Gateway(self.ledger, directory, self._options)
+        self._process: Gateway | None = Gateway(self.ledger, self._log(), self._options)
         self.url = self._process.url
         self._client = httpx.Client(base_url=self.url, trust_env=False)
+        self._next = self._heir()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
+        self._next.__exit__()
         if self._process is not None:
             self._process.__exit__()
 
@@ -84,7 +88,18 @@ class MortalGateway:
         """Start it again, if it was killed; raise ServerError if it does not start."""
         if self._process is not None:
             return
-        port = str(urlsplit(self.url).port)
-        self._process = Gateway(self.ledger, self._directory, (*self._options, "--port", port))
+        self._process, self._next = self._next, self._heir()
+        self._process.take_turn()
         if self._process.url != self.url:
             raise DemoError(f"the gateway came back as {self._process.url}, not {self.url}")
+
+    def _heir(self) -> Gateway:
+        log = self._log()
+        turn = log.with_suffix(".turn")
+        os.mkfifo(turn)
+        port = str(urlsplit(self.url).port)
+        return Gateway(self.ledger, log, (*self._options, "--port", port), turn=turn)
+
+    def _log(self) -> Path:
+        self._starts += 1
+        return self._directory / f"gateway-{self._starts}.log"

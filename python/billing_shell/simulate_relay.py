@@ -15,10 +15,12 @@ import psycopg
 
 from billing_shell.books.topic_book import TopicBook, read_topic_book
 from billing_shell.database import RELAY_ROLE, session_conninfo
-from billing_shell.kafka_publisher import Delivery
+from billing_shell.kafka_publisher import Delivery, Event
 from billing_shell.relay import Relay
 
 _PARTITIONS = 4
+# More than there are events in a day.
+_BATCH = 10_000
 # As late as if the relay had been silent for longer than a lease lasts, by the wall clock.
 _LET_LEASES_LAPSE: tuple[LiteralString, ...] = (
     "UPDATE billing.outbox_lease SET leased_until = clock_timestamp() - interval '1 second'",
@@ -31,9 +33,20 @@ class _DiedError(Exception):
 
 
 class _MortalRelay(Relay):
-    """A relay that may be told to die."""
+    """A relay that may be told to die, and says when it has a batch in hand."""
 
     dies = False
+
+    def __init__(self, dsn: str, bootstrap: str, *, topic: str, relay_id: str) -> None:
+        super().__init__(
+            dsn, bootstrap, topic=topic, relay_id=relay_id, partitions=_PARTITIONS, batch=_BATCH
+        )
+        self.has_leased = asyncio.Event()
+
+    async def _lease(self) -> list[Event]:
+        events = await super()._lease()
+        self.has_leased.set()
+        return events
 
     async def _confirm(self, deliveries: Sequence[Delivery]) -> None:
         if self.dies:
@@ -84,30 +97,59 @@ class SimulatedRelay:
         self._faults = faults
         self._lives = 0
         self._batches = 0
+        self._batch: asyncio.Task[bool] | None = None
         self._relay = self._another()
 
+    async def begin(self) -> None:
+        """Take what waits, and go on publishing it while business goes on.
+
+        What is in the batch is settled when this returns; when it comes to its end is not, and
+        nothing but the next batch depends on it.
+
+        Raises:
+            BrokerUnavailableError: the broker failed with the batch before.
+        """
+        await self._finish()
+        self._batches += 1
+        chance = Random(f"{self._seed}/relay/{self._batches}")  # noqa: S311 - to be repeated
+        self._relay.dies = chance.random() < self._faults
+        self._relay.has_leased.clear()
+        self._batch = asyncio.create_task(self._publish_batch())
+        leased = asyncio.create_task(self._relay.has_leased.wait())
+        await asyncio.wait({self._batch, leased}, return_when=asyncio.FIRST_COMPLETED)
+        leased.cancel()
+
     async def publish(self) -> None:
-        """Publish all that waits.
+        """Publish all that waits, to the end.
 
         Raises:
             BrokerUnavailableError: the broker failed.
         """
         busy = True
         while busy:
-            self._batches += 1
-            chance = Random(f"{self._seed}/relay/{self._batches}")  # noqa: S311 - to be repeated
-            self._relay.dies = chance.random() < self._faults
-            try:
-                busy = await self._relay.publish_batch()
-            except _DiedError:
-                self.counts["deaths_of_relays"] += 1
-                await self._relay.drop()
-                self._relay = self._another()
-                for statement in _LET_LEASES_LAPSE:
-                    self._owner.execute(statement)
+            await self.begin()
+            busy = await self._finish()
+
+    async def _publish_batch(self) -> bool:
+        try:
+            return await self._relay.publish_batch()
+        except _DiedError:
+            self.counts["deaths_of_relays"] += 1
+            await self._relay.drop()
+            self._relay = self._another()
+            for statement in _LET_LEASES_LAPSE:
+                self._owner.execute(statement)
+            return True
+
+    async def _finish(self) -> bool:
+        """Wait for the batch in hand; tell whether there was anything in it."""
+        batch, self._batch = self._batch, None
+        return batch is not None and await batch
 
     async def aclose(self) -> None:
-        """Disconnect."""
+        """Wait for the batch in hand, whatever becomes of it, and disconnect."""
+        if self._batch is not None:
+            await asyncio.gather(self._batch, return_exceptions=True)
         await self._relay.close()
 
     def read(self) -> TopicBook:
@@ -121,5 +163,4 @@ class SimulatedRelay:
             self._bootstrap,
             topic=self._topic,
             relay_id=f"relay-{self._lives}",
-            partitions=_PARTITIONS,
         )

@@ -365,15 +365,17 @@ def test_a_server_outlives_the_thread_that_started_it(data_dir: Path) -> None:
         server.stop()
 
 
-# A program that uses the servers, to be killed from outside.
+# A program that uses the servers, to be killed from outside. It looks up from its waiting: a signal
+# that comes just before a read begins would not end the read.
 PROGRAM = """
-import json, sys
+import json, select, sys
 from pathlib import Path
 from billing_shell.embedded import EmbeddedServers
 with EmbeddedServers(Path(sys.argv[1])) as servers:
     print(json.dumps({"pids": [s.pid for s in (servers.postgres, servers.redis, servers.kafka)],
                       "postgres_url": servers.postgres_url}), flush=True)
-    sys.stdin.read()
+    while not select.select([sys.stdin], [], [], 0.2)[0]:
+        pass
 """
 
 
