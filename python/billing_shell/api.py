@@ -97,7 +97,7 @@ class Door:
         """
         exchange = exchange_of(request)
         exchange.route = operation.path
-        authorization = request.headers.get("authorization")
+        authorization = request.headers.getlist("authorization")
         credentials = presented(authorization, operation.scope, exchange.request_id)
         try:
             return await self._call(operation, request, credentials)
@@ -152,6 +152,9 @@ def create_app(options: ApiOptions) -> Guard:
         version=version("billing-shell"),
         docs_url=None,
         redoc_url=None,
+        # A path with a slash too many is another path. Sent on to an address made of what the
+        # caller calls this host, behind a load balancer without TLS, a key would follow it.
+        redirect_slashes=False,
         lifespan=lifespan,
     )
     for operation in ENDPOINTS:

@@ -1,6 +1,7 @@
 """How a caller presents a key, and what the database is told of it."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from billing_shell.api_keys import Scope, hash_of
@@ -26,15 +27,22 @@ class Credentials:
     key_name: str = ""
 
 
-def presented(authorization: str | None, scope: Scope, request_id: str) -> Credentials:
+def presented(authorization: Sequence[str], scope: Scope, request_id: str) -> Credentials:
     """Reads the header `Authorization`.
 
+    Args:
+        authorization: its values, as often as it is there.
+        scope: as of `Credentials`.
+        request_id: as of `Credentials`.
+
     Raises:
-        ProblemError: 401, no bearer token in it.
+        ProblemError: 401, no bearer token in it, or two, of which others may have read either.
     """
-    if authorization is None:
+    if not authorization:
         raise unauthorized("there is no Authorization header")
-    found = _BEARER.fullmatch(authorization.strip())
+    if len(authorization) > 1:
+        raise unauthorized("there are several Authorization headers")
+    found = _BEARER.fullmatch(authorization[0].strip())
     if found is None:
         raise unauthorized("the Authorization header holds no bearer token")
     return Credentials(hash_of(found["key"]), scope, request_id)

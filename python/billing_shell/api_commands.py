@@ -28,11 +28,11 @@ _CREATE: LiteralString = """
 """
 _ROTATE: LiteralString = """
     SELECT k.* FROM billing_ops.rotate_api_key(
-        p_api_key_id => %(api_key_id)s, p_key_hash => %(key_hash)s, p_overlap => %(overlap)s
+        p_api_key_id => %(api_key_id)s::bigint, p_key_hash => %(key_hash)s, p_overlap => %(overlap)s
     ) AS k
 """
 _REVOKE: LiteralString = """
-    SELECT k.* FROM billing_ops.revoke_api_key(p_api_key_id => %(api_key_id)s) AS k
+    SELECT k.* FROM billing_ops.revoke_api_key(p_api_key_id => %(api_key_id)s::bigint) AS k
 """
 _LIST: LiteralString = "SELECT k.* FROM billing_ops.api_key AS k ORDER BY k.name, k.api_key_id"
 

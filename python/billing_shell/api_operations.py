@@ -115,11 +115,14 @@ class Operation:
             arguments[name] = read(f"/path/{written}", request.path_params[written])
         query = faults.once(request.query_params.multi_items(), self.shape.query)
         arguments |= self.shape.read_query(query, faults)
-        if self.takes_key and (self.needs_key or "idempotency-key" in request.headers):
-            # A missing one is refused by the function, which requires it.
-            arguments["idempotency_key"] = request.headers.get("idempotency-key")
-        if self.takes_version and "if-match" in request.headers:
-            version = faults.version(request.headers["if-match"])
+        if self.takes_key:
+            key = faults.header("Idempotency-Key", request.headers.getlist("idempotency-key"))
+            if self.needs_key or key is not None:
+                # A missing one is refused by the function, which requires it.
+                arguments["idempotency_key"] = key
+        if self.takes_version:
+            tag = faults.header("If-Match", request.headers.getlist("if-match"))
+            version = None if tag is None else faults.version(tag)
             if version is not None:
                 arguments["expected_version"] = version
         if self.body is not None:
@@ -165,8 +168,13 @@ def _read_body(body: type[Body], request: Request, raw_body: bytes, faults: Faul
         if errors[0]["type"] == "json_invalid":
             raise of_status(HTTPStatus.BAD_REQUEST) from None
         for fault in errors:
-            faults.add("/".join(str(part) for part in ("/body", *fault["loc"])), fault["msg"])
+            faults.add("/".join(("/body", *map(_escaped, fault["loc"]))), fault["msg"])
         return {}
+
+
+def _escaped(part: int | str) -> str:
+    """One step of a JSON Pointer (RFC 6901)."""
+    return str(part).replace("~", "~0").replace("/", "~1")
 
 
 def _is_json(content_type: str) -> bool:

@@ -6,7 +6,7 @@ Only the form is judged: a number is a number, a text can be stored. The rest is
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 DEFAULT_PAGE = 50
@@ -54,10 +54,12 @@ class Faults:
         """The place at which a page before ended."""
         try:
             (place,) = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             place = None
-        if type(place) is kind and (isinstance(place, str) or _LEAST <= place <= _MOST):
-            return self.text(pointer, place) if isinstance(place, str) else place
+        if type(place) is kind and (
+            _is_storable(place) if isinstance(place, str) else _LEAST <= place <= _MOST
+        ):
+            return place
         self.add(pointer, "must be the nextCursor of a page before")
         return kind()
 
@@ -71,6 +73,12 @@ class Faults:
             return None
         return int(found["version"])
 
+    def header(self, name: str, values: Sequence[str]) -> str | None:
+        """The one value of a header, or None; of two, others on the way may have read either."""
+        if len(values) > 1:
+            self.add(f"/header/{name}", "is given twice")
+        return values[0] if values else None
+
     def once(self, parameters: Iterable[tuple[str, str]], known: Iterable[str]) -> dict[str, str]:
         """Parameters of the query string, each known and given once."""
         read: dict[str, str] = {}
@@ -81,6 +89,11 @@ class Faults:
                 self.add(f"/query/{name}", "is given twice")
             read[name] = value
         return read
+
+
+def _is_storable(text: str) -> bool:
+    """Whether PostgreSQL can hold it: JSON may escape NUL and halves of characters."""
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def cursor_at(place: int | str) -> str:

@@ -47,7 +47,7 @@ class Scrape:
     async def _metrics(self, request: Request) -> Response:
         exchange = exchange_of(request)
         exchange.route = "/metrics"
-        authorization = request.headers.get("authorization")
+        authorization = request.headers.getlist("authorization")
         try:
             is_bound = await self._database.authenticate(
                 presented(authorization, Scope.READ, exchange.request_id)

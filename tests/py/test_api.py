@@ -1,5 +1,6 @@
 """The door from outside: what callers meet whatever they call."""
 
+import base64
 import logging
 import re
 import threading
@@ -227,6 +228,33 @@ def test_a_page_that_cannot_be_is_refused(looker: httpx.Client, query: str) -> N
     assert refused.json()["errors"][0]["pointer"].startswith("/query/")
 
 
+@pytest.mark.parametrize("path", ["/plans", "/customers"])
+@pytest.mark.parametrize(
+    "content",
+    [b"[" * 5_000, b'["\\ud800"]', b'["\\u0000"]', b"[NaN]", b"[" + b"9" * 5_000 + b"]", b"\xff"],
+    ids=["deep", "half", "nul", "nan", "long", "bytes"],
+)
+def test_a_cursor_that_was_made_up_is_refused(
+    looker: httpx.Client, path: str, content: bytes
+) -> None:
+    cursor = base64.urlsafe_b64encode(content).decode("ascii")
+    refused = looker.get(path, params={"cursor": cursor})
+    assert refused.status_code == 422
+    assert [each["pointer"] for each in refused.json()["errors"]] == ["/query/cursor"]
+
+
+@pytest.mark.parametrize("header", ["If-Match", "Idempotency-Key"])
+def test_a_header_that_is_given_twice_is_refused(
+    client: httpx.Client, shop: Shop, header: str
+) -> None:
+    path = f"/subscriptions/{shop.mine['subscription_id']}"
+    tag = client.get(path).headers["ETag"]
+    refused = client.post(f"{path}/cancel", headers=[(header, tag), (header, '"999"')])
+    assert refused.status_code == 422
+    assert [each["pointer"] for each in refused.json()["errors"]] == [f"/header/{header}"]
+    assert client.get(path).headers["ETag"] == tag
+
+
 def test_one_customer_is_found_by_the_callers_own_name(client: httpx.Client, shop: Shop) -> None:
     found = client.get("/customers", params={"externalRef": "mine"}).json()
     assert [each["customerId"] for each in found["data"]] == [shop.mine["customer_id"]]
@@ -257,12 +285,12 @@ def test_a_refusal_of_the_engine_keeps_its_words(client: httpx.Client, shop: Sho
 def test_everything_wrong_with_a_request_is_told_at_once(looker: httpx.Client) -> None:
     refused = looker.post(
         "/subscriptions?x=1",
-        json={"planCode": 7, "quantity": 2**40, "colour": "red", "currency": "U\0D"},
+        json={"planCode": 7, "quantity": 2**40, "a/b~c": "red", "currency": "U\0D"},
         headers={"Idempotency-Key": "k"},
     )
     assert refused.status_code == 422
     assert {each["pointer"] for each in refused.json()["errors"]} == {
-        "/query/x", "/body/customerId", "/body/planCode", "/body/quantity", "/body/colour",
+        "/query/x", "/body/customerId", "/body/planCode", "/body/quantity", "/body/a~1b~0c",
         "/body/currency",
     }  # fmt: skip
 
@@ -309,6 +337,8 @@ def test_a_body_without_an_announced_length_is_measured_too(looker: httpx.Client
         ("GET", "/subscriptions/-1", 404),
         ("GET", "/subscriptions/1_0", 422),
         ("GET", "/plans/%00", 422),
+        ("GET", "/plans/", 404),
+        ("POST", "/subscriptions/", 404),
         ("GET", "/plans/%2e%2e%2f%2e%2e", 404),
         ("GET", "/plans/'; DROP TABLE billing.plan; --", 404),
     ],

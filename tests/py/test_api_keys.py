@@ -101,6 +101,17 @@ def test_who_has_no_key_is_let_in_nowhere(
         assert refused.json()["type"] == "urn:billing:problem:unauthorized"
 
 
+def test_of_two_keys_none_is_taken(shared_door: RunningDoor) -> None:
+    for path in ("/plans", "/metrics"):
+        with shared_door.client() as good:
+            known = good.headers["Authorization"]
+            assert good.get(path).status_code == 200
+        twice = [("Authorization", known), ("Authorization", "Bearer bk_unknown")]
+        for headers in (twice, twice[::-1]):
+            refused = httpx.get(shared_door.url + path, headers=headers, timeout=PATIENCE)
+            assert refused.status_code == 401
+
+
 def test_who_is_not_let_in_is_not_told_what_is_wrong_with_the_request(
     anybody: httpx.Client,
 ) -> None:
@@ -212,6 +223,8 @@ def test_a_key_ends_when_it_was_said_to(anybody: httpx.Client, line: Line, shop:
         (("create", "shop", "--scope", "read", "--expires-in", "0s"), 4),
         (("rotate", "9999936"), 4),
         (("rotate", "64", "--overlap", "91d"), 4),
+        (("rotate", "9" * 30), 4),
+        (("revoke", "9" * 30), 4),
         (("revoke", "9999936"), 4),
         (("revoke", "x"), 2),
     ],
@@ -223,6 +236,7 @@ def test_nonsense_on_the_command_line_changes_nothing(
     before = value(shop.url, "SELECT billing_test.fingerprint()")
     result = line.run(*arguments, code=code)
     assert "Traceback" not in result.output
+    assert "billing migrate" not in result.output
     assert PREFIX not in result.stdout
     assert value(shop.url, "SELECT billing_test.fingerprint()") == before
 
