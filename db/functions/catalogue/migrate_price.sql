@@ -14,7 +14,7 @@ AS $function$
 -- Locks:      subscription, those that migrate, in key order
 -- Writes:     subscription, subscription_event, outbox_event
 -- Raises:     SB101 malformed, or less than the notice before p_effective_from, SB104 p_as_of, SB203 plan,
---             SB313 the caller is bound to one customer
+--             SB106 a period would cost more than any amount may be, SB313 the caller is bound to one customer
 -- Idempotent: yes: who is on the price, or on the way to it, is not taken again
 DECLARE
     v_as_of timestamptz := billing.require_as_of(p_as_of);
@@ -34,6 +34,7 @@ BEGIN
         WHEN p_dry_run THEN ARRAY(SELECT g FROM billing.price_migrants(v_plan, p_effective_from) AS g)
         ELSE billing.lock_price_migrants(v_plan, p_effective_from)
     END;
+    PERFORM billing.require_payable_migration(v_migrants);
     IF NOT p_dry_run THEN
         PERFORM billing.schedule_price_migration(v_migrants, v_plan.code, p_effective_from, v_as_of);
     END IF;

@@ -13,12 +13,21 @@ AS $function$
 -- Writes:     nothing
 -- Raises:     SB106 total, SB303 status, SB313 grant first, SB320 invoice open, SB321 change pending, SB323 not begun
 -- Idempotent: yes
+DECLARE
+    v_unit_amount bigint;
 BEGIN
     PERFORM billing.require_no_pending_payment(p_subscription);
-    IF p_change.to_unit_amount::numeric * p_change.to_quantity > 1000000000000000 THEN
+    -- A new price of the same plan that is on its way will be multiplied by the quantity as well.
+    SELECT greatest(p_change.to_unit_amount, (
+        SELECT pr.amount
+        FROM billing.price AS pr
+        WHERE pr.price_id = p_subscription.migration_price_id AND pr.plan_id = p_plan.plan_id
+    ))
+    INTO STRICT v_unit_amount;
+    IF v_unit_amount::numeric * p_change.to_quantity > 1000000000000000 THEN
         RAISE EXCEPTION USING
             ERRCODE = 'SB106',
-            MESSAGE = format('%s x %s is beyond 10^15 minor units', p_change.to_quantity, p_change.to_unit_amount);
+            MESSAGE = format('%s x %s is beyond 10^15 minor units', p_change.to_quantity, v_unit_amount);
     END IF;
     IF p_change.payment_behavior = 'GRANT_FIRST' AND NOT p_plan.grant_first_allowed AND NOT billing.is_operator() THEN
         RAISE EXCEPTION USING

@@ -36,7 +36,11 @@ AS $function$
                 CASE WHEN n.status = 'SUCCEEDED' AND v.verdict = 'APPLIED' THEN coalesce(r.amount, a.amount) - m.captured END,
                 CASE
                     WHEN v.verdict = 'REJECTED'
-                    THEN CASE WHEN r.currency <> a.currency THEN 'CURRENCY_MISMATCH' ELSE 'BINDING_MISMATCH' END
+                    THEN CASE
+                        WHEN r.currency <> a.currency THEN 'CURRENCY_MISMATCH'
+                        WHEN b.is_beyond AND r.outcome = 'SUCCEEDED' THEN 'AMOUNT_MISMATCH'
+                        ELSE 'BINDING_MISMATCH'
+                    END
                     WHEN v.verdict <> 'APPLIED' THEN NULL
                     WHEN n.status = 'SUCCEEDED' AND r.amount < a.amount THEN 'AMOUNT_MISMATCH'
                     WHEN r.outcome = 'NOT_FOUND' AND f.rounds > a.not_found_rounds AND n.status <> 'ABANDONED'
@@ -114,10 +118,21 @@ AS $function$
         ) AS captured
     ) AS m
     CROSS JOIN LATERAL (
+        -- What was asked for is believed, however much. Of what comes on top, no more than credit can hold.
+        SELECT r.amount > a.amount AND r.amount::numeric - m.captured + coalesce(
+            (
+                SELECT c.balance
+                FROM billing.credit_balance AS c
+                WHERE c.customer_id = a.customer_id AND c.currency = a.currency
+            ),
+            0
+        ) > 1000000000000000 AS is_beyond
+    ) AS b
+    CROSS JOIN LATERAL (
         SELECT CASE
             WHEN r.source <> 'WEBHOOK' AND r.claim_epoch IS DISTINCT FROM a.claim_epoch AND r.outcome <> 'SUCCEEDED'
             THEN 'STALE'
-            WHEN r.outcome = 'SUCCEEDED' AND (r.currency <> a.currency OR r.amount > 1000000000000000) THEN 'REJECTED'
+            WHEN r.outcome = 'SUCCEEDED' AND (r.currency <> a.currency OR b.is_beyond) THEN 'REJECTED'
             WHEN r.gateway_payment_id <> a.gateway_payment_id OR r.names_payment_of_another THEN 'REJECTED'
             WHEN EXISTS (
                 SELECT 1

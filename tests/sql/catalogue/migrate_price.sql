@@ -1,6 +1,6 @@
 -- A new price for those who have subscribed: announced, counted beforehand, and in force from their own next boundary on.
 BEGIN;
-SELECT plan(26);
+SELECT plan(31);
 SELECT billing_test.plans();
 SELECT billing_test.paid('monthly', 'BASIC', '2027-04-01Z'), billing_test.paid('three', 'BASIC', '2027-04-20Z', p_quantity => 3),
     billing_test.paid('pro', 'PRO', '2027-04-01Z'), billing_test.paid('paused', 'BASIC', '2027-04-01Z'),
@@ -92,6 +92,37 @@ SELECT results_eq(
     $$VALUES ('grows', 'ENTERPRISE', 20000::bigint, 2), ('leaves', 'PRO', 9000, 1)$$,
     'a change of quantity keeps the migration, one of the plan drops it'
 );
+
+-- No period may cost more than an amount may be: neither with a quantity in force, nor with one that is yet to come, and
+-- whichever of price and quantity was there first.
+SELECT billing_test.plan('MANY', 1, p_trial_once_per => 'PLAN');
+SELECT billing_test.paid('many', 'MANY', '2040-01-01Z', p_quantity => 1000000), billing_test.paid('few', 'MANY', '2040-01-01Z');
+SELECT billing_api.add_price('MANY', 1000000000, 'USD', '2040-02-01Z'), billing_api.add_price('MANY', 1000000001, 'USD', '2040-03-01Z');
+SELECT is(m.amount_after, 1000001000000000::numeric, 'a period of 10^15 is one')
+FROM billing_api.migrate_price('MANY', '2040-02-01Z', 0) AS m;
+SELECT billing_test.refuses(
+    format($$SELECT billing_api.migrate_price('MANY', '2040-03-01Z', 0, %L)$$, x.dry_run), 'SB106', x.why,
+    p_detail => (
+        SELECT s.subscription_id::text
+        FROM billing_api.subscription AS s WHERE s.plan_code = 'MANY' AND s.quantity = 1000000
+    )
+)
+FROM (VALUES (true, 'a dry run refuses one beyond 10^15'), (false, 'as the run itself does')) AS x (dry_run, why);
+SELECT billing_api.cancel_subscription(s.subscription_id)
+FROM billing_api.subscription AS s WHERE s.plan_code = 'MANY' AND s.quantity = 1000000;
+SELECT billing_api.change_plan(s.subscription_id, 'MANY', 1000000, 'AT_PERIOD_END')
+FROM billing_api.subscription AS s WHERE s.plan_code = 'MANY' AND s.status = 'ACTIVE';
+SELECT billing_test.refuses(
+    $$SELECT billing_api.migrate_price('MANY', '2040-03-01Z', 0, false)$$, 'SB106', 'a quantity that waits counts as well'
+);
+SELECT billing_api.undo_change(s.subscription_id)
+FROM billing_api.subscription AS s WHERE s.plan_code = 'MANY' AND s.status = 'ACTIVE';
+SELECT billing_api.migrate_price('MANY', '2040-03-01Z', 0, false);
+SELECT billing_test.refuses(
+    format($$SELECT billing_api.change_plan(%s, 'MANY', 1000000)$$, s.subscription_id), 'SB106',
+    'and a quantity is refused that a price on its way would make too dear'
+)
+FROM billing_api.subscription AS s WHERE s.plan_code = 'MANY' AND s.status = 'ACTIVE';
 
 -- Bad input.
 SELECT billing_test.refuses('SELECT billing_api.migrate_price(' || x.call || ')', x.sqlstate, x.why)
