@@ -9,6 +9,10 @@ IMMUTABLE
 PARALLEL SAFE
 SET search_path = ''
 AS $function$
+-- Locks:      nothing
+-- Writes:     nothing
+-- Raises:     nothing
+-- Idempotent: yes
 -- Runs of digits, alone or in groups parted by one space or hyphen; every series of whole groups is tried
 -- against issuer prefix, length and the Luhn sum. UUIDs and words that hold letters too are no card numbers,
 -- whatever their digits: gateways name payments and tokens by them, and one in thousands would pass all three.
