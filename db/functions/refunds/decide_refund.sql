@@ -60,7 +60,7 @@ BEGIN
             ERRCODE = 'SB335',
             MESSAGE = format('it could not be booked to refund %s', v_refund.refund_id),
             DETAIL = v_verdict,
-            HINT = 'Another refund id is known for it, or that one is booked to another refund.';
+            HINT = 'Another refund id is known for it, that one is booked to another refund, or all of it went back by another.';
     END IF;
 END;
 $function$;

@@ -119,6 +119,18 @@ AS $function$
             WHEN f.ended_at IS NOT NULL AND (
                 n.status IN ('SUCCEEDED', 'FAILED') AND r.source = 'LOOKUP' AND r.claim_epoch = f.claim_epoch
             ) IS NOT TRUE THEN 'STALE'
+            -- It was asked for anew meanwhile: more would have gone back than was paid, which only a person can sort out.
+            WHEN f.status = 'FAILED' AND n.status = 'SUCCEEDED' AND f.purpose <> 'LATE_PAYMENT' AND f.amount > (
+                SELECT billing.refundable_of_attempt(a)
+                FROM billing.payment_attempt AS a
+                WHERE a.customer_id = f.customer_id AND a.attempt_id = f.attempt_id
+            ) - (
+                SELECT coalesce(sum(o.amount), 0)
+                FROM unnest(p_results) AS u
+                INNER JOIN billing.refund AS o ON o.customer_id = u.customer_id AND o.refund_id = u.refund_id
+                WHERE u.outcome = 'SUCCEEDED' AND o.status = 'FAILED'
+                  AND o.customer_id = f.customer_id AND o.attempt_id = f.attempt_id AND o.refund_id < f.refund_id
+            ) THEN 'REJECTED'
             WHEN r.outcome IN ('UNKNOWN', 'PROCESSING') AND r.source <> 'LOOKUP'
                 AND array_position(ARRAY['REQUESTED', 'STARTED', 'UNKNOWN', 'PROCESSING'], n.status)
                 < array_position(ARRAY['REQUESTED', 'STARTED', 'UNKNOWN', 'PROCESSING'], f.status)

@@ -21,7 +21,19 @@ BEGIN
     PERFORM billing.lock_for_refunds(p_results);
     v_judgements := billing.judge_refunds(p_results, v_as_of);
     PERFORM billing.update_refunds(v_judgements, v_as_of);
-    PERFORM billing.ask_where_contradicted(p_results, v_as_of);
+    -- What was rejected lies before a person, and would be rejected again.
+    PERFORM billing.ask_where_contradicted(
+        ARRAY(
+            SELECT r
+            FROM unnest(p_results) AS r
+            WHERE NOT EXISTS (
+                SELECT 1
+                FROM unnest(v_judgements) AS j
+                WHERE j.customer_id = r.customer_id AND j.refund_id = r.refund_id AND j.verdict = 'REJECTED'
+            )
+        ),
+        v_as_of
+    );
     PERFORM billing.store_refund_reports(v_judgements, v_as_of);
     PERFORM billing.record_refunds(v_judgements, v_as_of);
 

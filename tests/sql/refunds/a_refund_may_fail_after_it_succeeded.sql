@@ -1,6 +1,6 @@
 -- A bank may send money back days later. Reports of both ends come in any order, so that the gateway is asked which holds.
 BEGIN;
-SELECT plan(41);
+SELECT plan(51);
 SELECT billing_test.clock('2027-05-01Z');
 SELECT billing_test.customer('c');
 SELECT billing_test.plan();
@@ -120,6 +120,33 @@ VALUES ('MISSING_AT_GATEWAY', 64, 64, 192, '2027-05-01Z');
 SELECT billing_ops.resolve_case(c.case_id, 'ask them') FROM billing_ops.open_cases AS c WHERE c.kind = 'MISSING_AT_GATEWAY';
 SELECT is(pg_temp.ask(), '192 ref_192', 'a case that is closed without an outcome has the refund asked about');
 SELECT is(pg_temp.found(192, 'DECLINED') || ' ' || pg_temp.gone(), 'APPLIED FAILED 0', 'and what is said then holds');
+
+-- It failed, the money was sent back by another refund, and now the gateway says that the first went all the same.
+SELECT is(pg_temp.sent(3000), 256::bigint, 'what failed is asked for anew');
+SELECT billing_test.settle_refund(256, 'SUCCEEDED');
+SELECT is(pg_temp.hook('late', 192, 'SUCCEEDED'), 'LOOKUP', 'a success of the first after that is asked about');
+SELECT is(pg_temp.ask(), '192 ref_192', 'at once');
+SELECT is(pg_temp.found(192, 'SUCCEEDED') || ' ' || pg_temp.gone(), 'REJECTED FAILED 3000', 'and holds up nobody, though it cannot be booked');
+SELECT results_eq(
+    $$SELECT c.kind, c.refund_id FROM billing_ops.open_cases AS c WHERE c.refund_id = 192 AND c.kind <> 'REFUND_FAILED'$$,
+    $$VALUES ('REFUND_MISMATCH', 192::bigint)$$, 'a person sees it'
+);
+SELECT is(pg_temp.state(192), 'FAILED expired_or_canceled_card', 'and nobody asks again and again');
+SELECT billing_test.settle_refund(256, 'DECLINED', p_source => 'WEBHOOK', p_code => 'expired_or_canceled_card');
+SELECT pg_temp.ask();
+SELECT is(pg_temp.found(256, 'DECLINED') || ' ' || pg_temp.gone(), 'APPLIED FAILED 0', 'the other may have failed as well');
+SELECT is(
+    (SELECT string_agg(s.verdict, ' ' ORDER BY s.refund_id)
+     FROM billing_worker.settle_refunds(ARRAY(
+         SELECT ROW(
+             f.customer_id, f.refund_id, f.claim_epoch, 'SUCCEEDED', 'ref_' || f.refund_id, f.amount, 'USD', NULL, NULL, 'LOOKUP'
+         )::billing.refund_result
+         FROM billing.refund AS f WHERE f.refund_id IN (192, 256)
+     )) AS s),
+    'APPLIED REJECTED', 'and where both went after all, the first is booked'
+);
+SELECT is(pg_temp.gone(), 97::bigint, 'once');
+SELECT is(pg_temp.ask(), NULL, 'and nobody is asked');
 
 SELECT throws_ok(
     $$UPDATE billing.refund SET status = 'UNKNOWN', ended_at = NULL WHERE refund_id = 192$$, 'SB901', NULL, 'an end is never taken back'
