@@ -126,7 +126,10 @@ SELECT is(pg_temp.sent(3000), 256::bigint, 'what failed is asked for anew');
 SELECT billing_test.settle_refund(256, 'SUCCEEDED');
 SELECT is(pg_temp.hook('late', 192, 'SUCCEEDED'), 'LOOKUP', 'a success of the first after that is asked about');
 SELECT is(pg_temp.ask(), '192 ref_192', 'at once');
-SELECT is(pg_temp.found(192, 'SUCCEEDED') || ' ' || pg_temp.gone(), 'REJECTED FAILED 3000', 'and holds up nobody, though it cannot be booked');
+SELECT is(
+    pg_temp.found(192, 'SUCCEEDED') || ' ' || pg_temp.gone(), 'REJECTED FAILED 3000',
+    'and holds up nobody, though it cannot be booked'
+);
 SELECT results_eq(
     $$SELECT c.kind, c.refund_id FROM billing_ops.open_cases AS c WHERE c.refund_id = 192 AND c.kind <> 'REFUND_FAILED'$$,
     $$VALUES ('REFUND_MISMATCH', 192::bigint)$$, 'a person sees it'
