@@ -7,9 +7,6 @@ time.
 """
 
 import asyncio
-import os
-import secrets
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +23,7 @@ from billing_shell.kafka_publisher import (
     KafkaPublisher,
     Outcome,
 )
+from billing_shell.process_names import made_up_name
 
 DEFAULT_TOPIC = "billing-events"
 DEFAULT_SOURCE = "/billing"
@@ -61,10 +59,6 @@ _CONFIRM = """
 _RELEASE = "SELECT billing_worker.release_outbox(p_relay => %(relay)s)"
 
 _log = structlog.get_logger(__name__)
-
-
-def _unique_name() -> str:
-    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 class Relay:
@@ -108,7 +102,7 @@ class Relay:
         """
         if not 1 <= batch <= _LARGEST_BATCH:
             raise ValueError(f"batch must be 1 to {_LARGEST_BATCH}, not {batch}")
-        self.relay_id = relay_id or _unique_name()
+        self.relay_id = relay_id or made_up_name()
         self.published = 0
         self._dsn = dsn
         self._batch = batch

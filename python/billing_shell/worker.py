@@ -5,9 +5,6 @@ and leases, and the gateway's rate by the throttle.
 """
 
 import asyncio
-import os
-import secrets
-import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -25,6 +22,7 @@ from billing_shell.gateway import ChargeRequest, ChargeResult, Gate, Gateway, Ou
 from billing_shell.gateway_accounts import AccountWatch, GatewayAccount
 from billing_shell.housekeeping import Retention, keep_house
 from billing_shell.job_queue import JobQueue, PeriodicTask
+from billing_shell.process_names import made_up_name
 from billing_shell.reconciler import Reconciler
 from billing_shell.refunder import Refunder
 from billing_shell.renewer import Renewer
@@ -92,7 +90,7 @@ class Worker:
 
     def __init__(self, options: WorkerOptions) -> None:
         """Nothing is connected yet."""
-        self.name = options.name or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self.name = options.name or made_up_name()
         self._options = options
         self._stop = asyncio.Event()
         account = options.gateway_account
