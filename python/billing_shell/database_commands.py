@@ -153,7 +153,7 @@ def doctor(
 
     settings = read_settings(as_json=as_json)
     with reported(as_json=as_json), database(settings, data_dir) as url:
-        found = examine(url, None if since is None else since.replace(tzinfo=UTC))
+        found = examine(url, None if since is None else _in_utc(since))
     if as_json:
         print_json(found.document())
     else:
@@ -192,8 +192,8 @@ def reconcile(
                 url,
                 account or settings.gateway_account,
                 gateway_report,
-                since.replace(tzinfo=UTC),
-                until.replace(tzinfo=UTC),
+                _in_utc(since),
+                _in_utc(until),
             )
         except ReportError as error:
             fail(Exit.USAGE, str(error), code="report_unreadable", as_json=as_json)
@@ -205,6 +205,11 @@ def reconcile(
         typer.echo(f"{len(found)} differences")
     if found:
         raise typer.Exit(Exit.FAILED)
+
+
+def _in_utc(instant: datetime) -> datetime:
+    """What was meant: an offset counts where one was given."""
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
 
 
 def _tell_status(found: "SchemaStatus", *, as_json: bool) -> None:

@@ -80,12 +80,20 @@ def read_report(path: Path) -> Iterator[SettledItem]:
         OSError: the file cannot be read.
     """
     with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = csv.DictReader(file)
+        rows = csv.DictReader(file, strict=True)
         try:
-            missing = _REQUIRED - set(rows.fieldnames or ())
+            header = rows.fieldnames or ()
+            missing = _REQUIRED - set(header)
             if missing:
                 raise ReportError(f"{path}: no column {', '.join(sorted(missing))}")
+            twice = {column for column in _COLUMNS if header.count(column) > 1}
+            if twice:
+                raise ReportError(f"{path}: several columns {', '.join(sorted(twice))}")
             for row in rows:
+                if None in row or None in row.values():
+                    raise ReportError(
+                        f"{path}:{rows.line_num}: has more or fewer values than the header"
+                    )
                 yield _item(path, rows.line_num, row)
         except (UnicodeDecodeError, csv.Error) as error:
             raise ReportError(

@@ -5,10 +5,16 @@ import os
 import random
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from typer.testing import CliRunner
 
+from billing_shell import doctor as doctor_module
+from billing_shell import settlement_report
+from billing_shell.cli import app
 from billing_shell.gateway import SettledItem
 from billing_shell.settlement_report import ReportError, read_report
 from tests.py.support.servers import TestPostgres
@@ -103,7 +109,10 @@ def test_a_report_that_cannot_be_read_changes_nothing(database_url: str, tmp_pat
         (b"kind,gateway_id,amount,currency\ncharge," + b"x" * 200_000 + b",1,USD\n", "no CSV file"),
         (HEADER.encode() + b"charge,a\0b,,1,USD,0\n", ":2: a value holds a NUL"),
         (HEADER.encode() + b"charge,x,,9" + b"9" * 5000 + b",USD,0\n", ":2: amount is no whole"),
-        (HEADER.encode() + b"charge\n", ":2: amount is no whole"),
+        (HEADER.encode() + b"charge\n", ":2: has more or fewer values"),
+        (HEADER.encode() + b"charge,x,,1,USD,0,1\n", ":2: has more or fewer values"),
+        (HEADER.encode() + b'charge,"x"y,,1,USD,0\n', "no CSV file in UTF-8, after line"),
+        (b"kind,kind,gateway_id,amount,currency\n", "several columns kind"),
         (b"", "no column amount, currency, gateway_id, kind"),
     ],
 )
@@ -153,3 +162,33 @@ def test_other_columns_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
     report = tmp_path / "report.csv"
     report.write_text("\ufeff" + HEADER + "refund,ref_1,our-key,98,USD,1\n", encoding="utf-8")
     assert list(read_report(report)) == [SettledItem("REFUND", "ref_1", "our-key", 98, "USD")]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("2027-03-01", "2027-03-01T00:00:00+00:00"),
+        ("2027-03-01T02:00:00", "2027-03-01T02:00:00+00:00"),
+        ("2027-03-01T02:00:00Z", "2027-03-01T02:00:00+00:00"),
+        ("2027-03-01T02:00:00+05:00", "2027-02-28T21:00:00+00:00"),
+    ],
+)
+def test_an_instant_with_an_offset_means_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: str, meant: str
+) -> None:
+    seen: list[object] = []
+
+    def look(*arguments: object) -> NoReturn:
+        seen.extend(each for each in arguments if isinstance(each, datetime))
+        raise ReportError("seen enough")
+
+    monkeypatch.setattr(settlement_report, "compare", look)
+    monkeypatch.setattr(doctor_module, "examine", look)
+    report = tmp_path / "report.csv"
+    report.write_text(HEADER)
+    runner = CliRunner(env={"BILLING_DATABASE_URL": "postgresql://postgres@127.0.0.1:1/none"})
+    runner.invoke(
+        app, ["reconcile", "--gateway-report", str(report), "--from", given, "--to", given]
+    )
+    runner.invoke(app, ["doctor", "--since", given])
+    assert seen == [datetime.fromisoformat(meant)] * 3
