@@ -12,6 +12,7 @@ from typing import NoReturn
 import typer
 
 from billing_shell import api_commands, database_commands, process_commands, trial_commands
+from billing_shell.command_errors import Exit
 
 app = typer.Typer(
     name="billing",
@@ -40,6 +41,12 @@ _ELSEWHERE = {
 
 def main() -> None:
     """Run the command that the arguments name."""
+    try:
+        "".join(sys.argv).encode()
+    except UnicodeEncodeError:
+        # Python keeps such bytes as halves of characters, which no server and no terminal takes.
+        sys.stderr.write("error: an argument is not UTF-8 [bad_argument]\n")
+        sys.exit(Exit.USAGE)
     for name, (module, text) in _ELSEWHERE.items():
         called = sys.argv[1:2] == [name]
         command = importlib.import_module(module).main if called else _not_imported

@@ -1,6 +1,7 @@
 """`billing up`, `worker` and `relay`: what runs until it is stopped."""
 
 import dataclasses
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from billing_shell.command_errors import Exit, reported
+from billing_shell.command_errors import Exit, fail, reported
 from billing_shell.command_output import AsJson, print_json, status_line
 from billing_shell.command_settings import DataDir, data_directory, needed, read_settings
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from billing_shell.supervisor import Addresses
+
+
+# As Kafka has it, and of RFC 3986 the characters.
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_URI_REFERENCE = re.compile(r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
 
 
 def register(app: typer.Typer) -> None:
@@ -76,8 +82,17 @@ def worker(
     import asyncio
 
     from billing_shell.logs import configure_logs
+    from billing_shell.process_names import LONGEST_NAME, is_fit
     from billing_shell.worker import Worker, WorkerOptions
 
+    if name and not is_fit(name):
+        fail(
+            Exit.USAGE,
+            "--name cannot name a worker",
+            code="bad_name",
+            hint=f"1 to {LONGEST_NAME} visible ASCII characters; before many digits a letter,"
+            " lest they pass for a card number",
+        )
     settings = read_settings()
     configure_logs(settings.log_format)
     options = WorkerOptions(
@@ -121,6 +136,20 @@ def relay(
     from billing_shell.logs import configure_logs
     from billing_shell.relay import Relay
 
+    if _TOPIC.fullmatch(topic) is None or topic in {".", ".."}:
+        fail(
+            Exit.USAGE,
+            "--topic cannot name a topic",
+            code="bad_topic",
+            hint="1 to 249 letters, digits, ., _ and -",
+        )
+    if _URI_REFERENCE.fullmatch(source) is None:
+        fail(
+            Exit.USAGE,
+            "--source is no URI reference",
+            code="bad_source",
+            hint="write a path as /billing/eu, or a URI",
+        )
     settings = read_settings()
     configure_logs(settings.log_format)
     conninfo = session_conninfo(

@@ -11,6 +11,9 @@ from billing_shell.command_errors import Exit, reported
 from billing_shell.command_output import AsJson, print_json, progress_bar
 from billing_shell.command_settings import read_settings
 
+# It stands in names in the database, which are short.
+_HIGHEST_SEED = 10**9
+
 
 class Sabotaged(StrEnum):
     """How `demo` breaks the engine; the names of `sabotage.Sabotage`."""
@@ -81,7 +84,9 @@ def demo(
 
 def simulate(
     *,
-    seed: Annotated[int, typer.Option(help="Makes customers, faults and deaths.")] = 1,
+    seed: Annotated[
+        int, typer.Option(help="Makes customers, faults and deaths.", min=0, max=_HIGHEST_SEED)
+    ] = 1,
     days: Annotated[int, typer.Option(help="How long customers act.", min=1)] = 120,
     subscriptions: Annotated[int, typer.Option(help="How many customers.", min=1)] = 200,
     faults: Annotated[

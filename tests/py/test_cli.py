@@ -125,6 +125,37 @@ def test_a_setting_that_makes_no_sense_is_named_without_its_value() -> None:
     assert "hunter2" not in ended.stderr + ended.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("worker", "--name", "ip-10-1-123-61-26315-194024"), "bad_name"),
+        (("worker", "--name", "w" * 201), "bad_name"),
+        (("worker", "--name", "two words"), "bad_name"),
+        (("relay", "--topic", ""), "bad_topic"),
+        (("relay", "--topic", "billing events"), "bad_topic"),
+        (("relay", "--topic", ".."), "bad_topic"),
+        (("relay", "--source", ""), "bad_source"),
+        (("relay", "--source", "/billing eu"), "bad_source"),
+        (("relay", "--source", "/billing%"), "bad_source"),
+        (("simulate", "--seed", "-1"), "--seed"),
+        (("simulate", "--seed", "9" * 30), "--seed"),
+        (("keys", "create", os.fsdecode(b"caf\xe9"), "--scope", "read"), "bad_argument"),
+    ],
+)
+def test_an_argument_that_makes_no_sense_is_named(arguments: tuple[str, ...], code: str) -> None:
+    url = f"postgresql://postgres@127.0.0.1:{free_port()}/billing?connect_timeout=1"
+    ended = billing(
+        *arguments,
+        BILLING_DATABASE_URL=url,
+        BILLING_REDIS_URL=f"redis://127.0.0.1:{free_port()}",
+        BILLING_GATEWAY_URL="http://127.0.0.1:9",
+        BILLING_KAFKA_BOOTSTRAP=f"127.0.0.1:{free_port()}",
+    )
+    assert ended.returncode == Exit.USAGE, ended.stderr
+    assert code in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_database_that_cannot_be_reached_is_told_apart_from_one_that_refuses() -> None:
     url = f"postgresql://postgres:hunter2@127.0.0.1:{free_port()}/billing"
     ended = billing("migrate", "--json", BILLING_DATABASE_URL=url)
