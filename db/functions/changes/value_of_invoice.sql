@@ -17,7 +17,7 @@ AS $function$
     -- those of the last change within the period that was not forgiven, since nobody paid for that. Creditable is the sum
     -- of the lines about this period on paid invoices (a negative line was paid with what it gave back), less what became
     -- credit, went back or was only carried on; while a change of interval is still owed, what was brought along into its
-    -- period. Waiting are the lines about it that an end would leave without an invoice, those on open invoices among
+    -- period, less what its own invoice has yet to collect for the time that it gives back. Waiting are the lines about it that an end would leave without an invoice, those on open invoices among
     -- them; owed is what else open invoices for what was granted are to be paid with, credit that they have drawn
     -- included, since an end gives that back.
     SELECT
@@ -30,7 +30,7 @@ AS $function$
         (settled.amount + CASE i.status WHEN 'PAID' THEN 0 ELSE i.amount_paid END + brought.amount
         - given.amount - refunded.amount - related.carried)::bigint,
         waiting.amount::bigint,
-        related.owed::bigint
+        (related.owed + brought.unpaid)::bigint
     FROM billing.invoice AS i
     LEFT JOIN LATERAL (
         SELECT l.seconds_total
@@ -68,11 +68,20 @@ AS $function$
         WHERE x.status = 'PAID'
     ) AS settled
     CROSS JOIN LATERAL (
-        SELECT coalesce(-sum(l.amount), 0) AS amount
-        FROM billing.invoice_line AS l
-        WHERE i.status = 'OPEN' AND i.drives_status AND i.kind = 'CHANGE' AND i.base_invoice_id IS NULL
-          AND l.customer_id = i.customer_id AND l.invoice_id = i.invoice_id
-          AND l.line_no = 1 AND l.amount < 0 AND l.base_invoice_id IS NOT NULL
+        SELECT greatest(b.amount - b.unpaid, 0) AS amount, least(b.amount, b.unpaid) AS unpaid
+        FROM (
+            SELECT coalesce(-sum(l.amount), 0) AS amount, greatest(coalesce(sum(w.amount), 0), 0) AS unpaid
+            FROM billing.invoice_line AS l
+            CROSS JOIN LATERAL (
+                SELECT sum(n.amount) AS amount
+                FROM billing.pending_line AS n
+                WHERE n.customer_id = l.customer_id AND n.billed_on_invoice_id = l.invoice_id
+                  AND n.base_invoice_id = l.base_invoice_id
+            ) AS w
+            WHERE i.status = 'OPEN' AND i.drives_status AND i.kind = 'CHANGE' AND i.base_invoice_id IS NULL
+              AND l.customer_id = i.customer_id AND l.invoice_id = i.invoice_id
+              AND l.line_no = 1 AND l.amount < 0 AND l.base_invoice_id IS NOT NULL
+        ) AS b
     ) AS brought
     CROSS JOIN LATERAL (
         SELECT
