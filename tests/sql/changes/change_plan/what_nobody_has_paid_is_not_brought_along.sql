@@ -1,7 +1,7 @@
 -- A change of interval gives back the rest of a period that was not paid in full: lines about it wait for an invoice, and
 -- the change takes them up. While it is owed itself, an end gives back what was paid, and nothing else.
 BEGIN;
-SELECT plan(9);
+SELECT plan(11);
 SELECT billing_test.plans();
 CREATE FUNCTION pg_temp.credit_at_the_end(p_name text, p_as_of timestamptz)
 RETURNS bigint
@@ -55,6 +55,22 @@ SELECT is(
     33::bigint, 'a small amount is carried on'
 );
 SELECT is(pg_temp.credit_at_the_end('carried', '2027-04-01Z'), 0::bigint, 'and what was carried on was not paid');
+
+-- Carried on twice, into a period that was renewed ahead: 20, and then 40.
+SELECT billing_api.create_plan('SMALL', 'Small', 20, 'USD', 'MONTH', p_as_of => '2026-01-01Z');
+SELECT billing_test.paid('twice', 'SMALL', '2027-04-01Z');
+SELECT billing_api.renew_now(s.subscription_id, p_as_of => '2027-04-01Z')
+FROM billing_api.subscription AS s WHERE s.plan_code = 'SMALL';
+SELECT billing_test.collect(p_as_of => '2027-04-01Z');
+SELECT results_eq(
+    $$SELECT i.carried FROM billing.invoice AS i INNER JOIN billing.customer AS c USING (customer_id)
+      WHERE c.external_ref = 'twice' ORDER BY i.invoice_id$$,
+    'VALUES (20::bigint), (40)', 'what was carried on may be carried on again'
+);
+SELECT billing_api.cancel_subscription(s.subscription_id, p_unused_time => 'CREDIT', p_as_of => '2027-04-01Z')
+FROM billing_api.subscription AS s WHERE s.plan_code = 'SMALL';
+SELECT is(billing_test.credit_of(s.subscription_id), 0::bigint, 'and was not paid by that')
+FROM billing_api.subscription AS s WHERE s.plan_code = 'SMALL';
 
 SELECT is_empty('SELECT * FROM billing_test.broken()', 'no promise is broken');
 SELECT is_empty('SELECT * FROM billing_test.holes()', 'no event number is missing or repeated');
