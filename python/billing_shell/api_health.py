@@ -8,7 +8,7 @@ out of service.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
@@ -99,6 +99,7 @@ class Health:
         self._lock = asyncio.Lock()
         self._states: dict[Dependency, State] = {}
         self._looked_at = float("-inf")
+        self._checks: dict[Dependency, asyncio.Task[State]] = {}
 
     def add_to(self, app: FastAPI) -> None:
         """Adds both endpoints."""
@@ -155,7 +156,9 @@ class Health:
 
     async def _look(self) -> dict[Dependency, State]:
         schema, redis, broker = await asyncio.gather(
-            _limited(self._schema), _limited(self._ping), _limited(self._metadata)
+            self._limited(Dependency.DATABASE, self._schema),
+            self._limited(Dependency.REDIS, self._ping),
+            self._limited(Dependency.BROKER, self._metadata),
         )
         return {
             Dependency.DATABASE: State.FAILED if schema is State.FAILED else State.OK,
@@ -163,6 +166,30 @@ class Health:
             Dependency.REDIS: redis,
             Dependency.BROKER: broker,
         }
+
+    async def _limited(
+        self, dependency: Dependency, check: Callable[[], Coroutine[Any, Any, State]]
+    ) -> State:
+        """What a check finds. One that takes too long is given up, and not waited for.
+
+        A server that is frozen takes its time for the end of a call too; until then there is no
+        other, so that checks do not use up connections.
+        """
+        task = self._checks.pop(dependency, None)
+        if task is None or task.done():
+            if task is not None and not task.cancelled():
+                task.exception()  # what came too late is nobody's any more
+            task = asyncio.create_task(check())
+        await asyncio.wait([task], timeout=CHECK_SECONDS)
+        if not task.done():
+            if not task.cancelling():
+                task.cancel()
+            self._checks[dependency] = task
+            return State.FAILED
+        try:
+            return State.FAILED if task.cancelled() else task.result()
+        except (DatabaseError, RedisError, KafkaException, OSError):
+            return State.FAILED
 
     async def _schema(self) -> State:
         ((version,),) = await self._database.rows(queries.SCHEMA_VERSION, {})
@@ -179,14 +206,6 @@ class Health:
             return State.NOT_CONFIGURED
         await asyncio.to_thread(self._broker)
         return State.OK
-
-
-async def _limited(check: Callable[[], Awaitable[State]]) -> State:
-    try:
-        async with asyncio.timeout(CHECK_SECONDS):
-            return await check()
-    except (TimeoutError, DatabaseError, RedisError, KafkaException, OSError):
-        return State.FAILED
 
 
 def _broker(bootstrap: str) -> Broker:

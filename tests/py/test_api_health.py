@@ -1,5 +1,7 @@
 """Whether the door is alive and ready, and the figures that it shows."""
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +11,7 @@ import psycopg
 import pytest
 
 from billing_shell import api_health
+from billing_shell.api_database import ApiDatabase
 from billing_shell.api_keys import Scope
 from billing_shell.embedded import KafkaBroker, RedisServer
 from billing_shell.embedded_server import free_port
@@ -101,6 +104,34 @@ def test_a_database_that_is_away_or_behind_is_named(
                 " VALUES (9999, 'later', 'somebody')"
             )
         assert ready(door)[0] == 200
+
+
+async def test_a_check_that_does_not_end_is_not_waited_for(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, released, limit = [0], asyncio.Event(), 0.01
+
+    async def frozen(_query: str, _parameters: object) -> list[tuple[int]]:
+        begun[0] += 1
+        with contextlib.suppress(asyncio.CancelledError):
+            await released.wait()
+        await released.wait()
+        return [(10**6,)]
+
+    database = ApiDatabase(shop.url)
+    monkeypatch.setattr(database, "rows", frozen)
+    monkeypatch.setattr(api_health, "CHECK_SECONDS", limit)
+    monkeypatch.setattr(api_health, "KEPT_SECONDS", -1.0)
+    health = api_health.Health(database, None, None)
+    for _ in range(3):
+        async with asyncio.timeout(PATIENCE):
+            found = await health.readiness()
+        assert found.states[api_health.Dependency.DATABASE] == "failed"
+    assert begun == [1]
+
+    released.set()
+    monkeypatch.setattr(api_health, "CHECK_SECONDS", PATIENCE)
+    assert (await health.readiness()).is_ready
 
 
 def test_it_becomes_ready_once_the_database_is_there(
