@@ -365,11 +365,13 @@ def test_a_server_outlives_the_thread_that_started_it(data_dir: Path) -> None:
         server.stop()
 
 
-# A program that uses the servers, to be killed from outside. It looks up from its waiting: a signal
-# that comes just before a read begins would not end the read.
+# A program that uses the servers, to be killed from outside. It takes Ctrl-C, which what a shell
+# runs in the background is born ignoring; and it looks up from its waiting, since a signal that
+# comes just before a read begins would not end the read.
 PROGRAM = """
-import json, select, sys
+import json, select, signal, sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from billing_shell.embedded import EmbeddedServers
 with EmbeddedServers(Path(sys.argv[1])) as servers:
     print(json.dumps({"pids": [s.pid for s in (servers.postgres, servers.redis, servers.kafka)],
