@@ -5,6 +5,7 @@ to be killed stands still at a named crash point and says so through a pipe: nob
 time.
 """
 
+import errno
 import os
 import select
 import sys
@@ -202,12 +203,21 @@ class Gateway(DemoProcess):
             self._listen()
 
     def take_turn(self) -> None:
-        """Have one that waits begin; raise ServerError if it does not listen."""
-        if self._turn is not None:
-            with self._turn.open("w"):
-                self._turn.unlink()
-                self._turn = None
-            self._listen()
+        """Have one that waits begin.
+
+        Raises:
+            DemoError: it has ended before its turn.
+            ServerError: it does not listen.
+        """
+        if self._turn is None:
+            return
+        # Without a reader the pipe cannot be opened: it is not that far, or will never be.
+        while not _opened_for_writing(self._turn):
+            self.require_running()
+            time.sleep(_LOOK_EVERY_MS / 1000)
+        self._turn.unlink()
+        self._turn = None
+        self._listen()
 
     def _listen(self) -> None:
         self.url = announced_url(self._process, _START_SECONDS)
@@ -226,6 +236,17 @@ class Gateway(DemoProcess):
         if self._turn is None:
             self._client.close()
         super().__exit__()
+
+
+def _opened_for_writing(pipe: Path) -> bool:
+    """Open a named pipe and close it, which its reader takes for a word; False without a reader."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return False
+    return True
 
 
 class Door(DemoProcess):

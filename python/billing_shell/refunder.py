@@ -185,8 +185,8 @@ class Refunder:
             _log.warning("refunds_wait", error=str(error))
             await asyncio.sleep(_SHORTEST_BACKOFF)
             return False
-        for slot in reservation.slots:
-            return await slot.reached()
+        if reservation.slots:
+            return await reservation.slots[0].reached()
         await asyncio.sleep(reservation.wait)
         return False
 

@@ -1,9 +1,12 @@
 """Months of business, five seeds: books agree, every fault struck, one seed has one end."""
 
+import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from billing_shell.demo_processes import DemoError, Gateway
 from billing_shell.simulate import SimulationOptions, SimulationReport
 from billing_shell.simulate_runs import Grounds, simulate_seeds
 from tests.py.support.servers import TestPostgres
@@ -72,3 +75,12 @@ def test_the_same_seed_comes_to_the_same_end(
     (again,) = simulate_seeds(Grounds(postgres.url), OPTIONS, [SEEDS[0]])
     assert again.digest == reports[0].digest
     assert len({report.digest for report in reports}) == len(SEEDS)
+
+
+def test_a_gateway_that_has_ended_before_its_turn_is_not_waited_for(tmp_path: Path) -> None:
+    turn = tmp_path / "turn"
+    os.mkfifo(turn)
+    with Gateway(tmp_path / "ledger.sqlite", tmp_path / "log", (), turn=turn) as gateway:
+        gateway.kill()
+        with pytest.raises(DemoError, match="ended by itself"):
+            gateway.take_turn()

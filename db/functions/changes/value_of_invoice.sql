@@ -17,9 +17,9 @@ AS $function$
     -- those of the last change within the period that was not forgiven, since nobody paid for that. Creditable is the sum
     -- of the lines about this period on paid invoices (a negative line was paid with what it gave back), less what became
     -- credit, went back or was only carried on; while a change of interval is still owed, what was brought along into its
-    -- period, less what its own invoice has yet to collect for the time that it gives back. Waiting are the lines about it that an end would leave without an invoice, those on open invoices among
-    -- them; owed is what else open invoices for what was granted are to be paid with, credit that they have drawn
-    -- included, since an end gives that back.
+    -- period, less what its own invoice has yet to collect for the time that it gives back. Waiting are the lines about it
+    -- that an end would leave without an invoice, those on open invoices among them; owed is what else open invoices for
+    -- what was granted are to be paid with, credit that they have drawn included, since an end gives that back.
     SELECT
         i.invoice_id,
         i.currency,

@@ -11,6 +11,7 @@ AS $function$
 -- Writes:     webhook_event, reconciliation_case, payment_attempt; as settle_attempts
 -- Raises:     what settle_attempts raises
 -- Idempotent: yes
+-- What is to be asked about is locked with what is settled: settling locks customers, and no attempt may come after those.
 DECLARE
     v_matches billing.webhook_match[] := ARRAY(
         SELECT m FROM billing.match_webhooks(p_webhook_event_ids) AS m
