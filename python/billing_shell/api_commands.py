@@ -1,5 +1,6 @@
 """`billing api` and `billing keys`: run the HTTP door, and say who may come in."""
 
+import logging
 import re
 import secrets
 import sys
@@ -14,6 +15,7 @@ from billing_shell.api_keys import Scope, hash_of, new_key
 from billing_shell.command_errors import Exit, fail, reported
 from billing_shell.command_output import AsJson, print_json
 from billing_shell.command_settings import needed, read_settings
+from billing_shell.errors import RetryableError
 
 OPERATOR_ROLE = "billing_operator"
 
@@ -34,12 +36,20 @@ _ROTATE: LiteralString = """
 _REVOKE: LiteralString = """
     SELECT k.* FROM billing_ops.revoke_api_key(p_api_key_id => %(api_key_id)s::bigint) AS k
 """
+_REVOKE_LEFTOVERS: LiteralString = """
+    SELECT r.*
+    FROM billing_ops.api_key AS k
+    CROSS JOIN LATERAL billing_ops.revoke_api_key(p_api_key_id => k.api_key_id) AS r
+    WHERE k.status = 'ACTIVE' AND k.name ~ ('^' || %(name)s || '-[0-9a-f]{8}$')
+"""
 _LIST: LiteralString = "SELECT k.* FROM billing_ops.api_key AS k ORDER BY k.name, k.api_key_id"
 
 
 KeyId = Annotated[
     int, typer.Argument(metavar="ID", help="Id of the key, from `billing keys list`.")
 ]
+
+_log = logging.getLogger(__name__)
 
 keys = typer.Typer(
     no_args_is_help=True,
@@ -76,13 +86,27 @@ def create_key(database_url: str, name: str, scopes: list[Scope], customer_id: i
 def temporary_key(database_url: str, name: str, scopes: list[Scope]) -> Iterator[str]:
     """Lets a key in for as long as the context lasts; arguments and errors as of `create_key`.
 
-    Its name is completed by chance: one that outlived its process is in nobody's way.
+    Its name is completed by chance: one that outlived its process is in nobody's way, and is found
+    by `revoke_leftovers`. So is one whose database has ended before it; that is no further error.
     """
-    key, key_id = _create(database_url, f"{name}-{secrets.token_hex(4)}", scopes, None)
+    full_name = f"{name}-{secrets.token_hex(4)}"
+    key, key_id = _create(database_url, full_name, scopes, None)
     try:
         yield key
     finally:
-        _as_operator(database_url, _REVOKE, {"api_key_id": key_id})
+        try:
+            _as_operator(database_url, _REVOKE, {"api_key_id": key_id})
+        except RetryableError as error:
+            _log.warning("key %s is not revoked: %s", full_name, error.message)
+
+
+def revoke_leftovers(database_url: str, name: str) -> None:
+    """Refuses the keys that `temporary_key` made by this name for processes that were killed.
+
+    Not where another process may live that has one. Arguments and errors as of `create_key`.
+    """
+    for revoked in _as_operator(database_url, _REVOKE_LEFTOVERS, {"name": name}):
+        _log.info("key %s of a process that was killed is revoked", revoked["name"])
 
 
 def _create(

@@ -221,14 +221,22 @@ class EmbeddedServers:
         with contextlib.ExitStack() as stack:
             stack.enter_context(_held(self.data_dir))
             stack.enter_context(_stopped_on_sigterm())
-            for server in (self._postgres, self._redis, self._kafka):
-                if server is not None:
-                    stack.enter_context(server)
+            for server in self._all():
+                stack.enter_context(server)
             if self._postgres is not None:
                 self._postgres.ensure_database(DATABASE)
             atexit.register(self.stop)
             stack.callback(atexit.unregister, self.stop)
             self._running = stack.pop_all()
+
+    def require_running(self) -> None:
+        """Complain of the first one that has ended by itself.
+
+        Raises:
+            ServerError: which, and its last words.
+        """
+        for server in self._all():
+            server.require_running()
 
     def stop(self) -> None:
         """Stop them all; nothing when they do not run."""
@@ -245,6 +253,11 @@ class EmbeddedServers:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def _all(self) -> Iterator[EmbeddedServer]:
+        for server in (self._postgres, self._redis, self._kafka):
+            if server is not None:
+                yield server
 
 
 def default_data_dir() -> Path:

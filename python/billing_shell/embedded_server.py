@@ -64,6 +64,20 @@ class EmbeddedServer(abc.ABC):
         """Whether it runs now."""
         return self._process is not None and self._process.running
 
+    def require_running(self) -> None:
+        """Complain of an end that nobody asked for.
+
+        Raises:
+            ServerError: it was started, and has ended by itself; its last words are in the text.
+        """
+        process = self._process
+        if process is not None and not process.running:
+            raise ServerError(
+                ServerErrorCode.ENDED,
+                f"{self.name} has ended by itself, status {process.status} (log {process.log}):\n"
+                f"{process.last_words()}",
+            )
+
     @property
     def pid(self) -> int:
         """Process id of the server, which leads its process group.

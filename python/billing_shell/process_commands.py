@@ -37,10 +37,11 @@ def up(*, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     and the HTTP door. PostgreSQL, Redis and Kafka are started from wheels where the environment
     names no address; PostgreSQL's data stay in the data directory. There the door lets in a key
     that is printed here and revoked at the end; on a database of yours `billing keys create` makes
-    one. Ctrl-C or SIGTERM ends it in good order.
+    one. Ctrl-C or SIGTERM ends it in good order. A process that ends is started again; where a
+    server that was started here ends by itself, all ends with exit code 3.
     """
     from billing_shell.logs import configure_logs
-    from billing_shell.supervisor import everything, watch
+    from billing_shell.supervisor import everything
 
     settings = read_settings(as_json=as_json)
     configure_logs(settings.log_format)
@@ -50,13 +51,12 @@ def up(*, data_dir: DataDir = None, as_json: AsJson = False) -> None:
             status_line(shown=not as_json) as show,
             everything(settings, directory, show) as running,
         ):
-            addresses, children = running
             show("")
             if as_json:
-                print_json(dataclasses.asdict(addresses))
+                print_json(dataclasses.asdict(running.addresses))
             else:
-                _print_addresses(addresses)
-            watch(children)
+                _print_addresses(running.addresses)
+            running.watch()
 
 
 def worker(

@@ -50,6 +50,8 @@ class ServerErrorCode(StrEnum):
     """It ended before it answered; its last words are in the message."""
     START_TIMED_OUT = "start_timed_out"
     """It runs but does not answer."""
+    ENDED = "ended"
+    """It ran, and ended without having been told to."""
     UNREACHABLE = "unreachable"
     """The environment names one of somebody else's, which does not answer."""
     NOT_RUNNING = "not_running"

@@ -1,7 +1,9 @@
 """`billing up`: servers, gateway, worker, relay and HTTP door on one machine, until told to stop.
 
 What the environment names an address for is used there; the rest is started here and dies with this
-process, whatever it dies of.
+process, whatever it dies of. A process of ours that ends is started again. A server that ends ends
+everything: Redis and Kafka would be empty when they came back, of reserved slots and of events that
+count as published.
 """
 
 import secrets
@@ -12,13 +14,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import psycopg
 import structlog
 
 from billing_shell.announced_url import announced_url
-from billing_shell.api_commands import temporary_key
+from billing_shell.api_commands import revoke_leftovers, temporary_key
 from billing_shell.api_keys import Scope
 from billing_shell.embedded import EmbeddedServers, ServerError, ServerErrorCode
 from billing_shell.embedded_server import accepts, free_port
@@ -33,6 +36,8 @@ _CREATE_ACCOUNT = """
     FROM billing_ops.create_gateway_account(p_code => %(code)s, p_adapter => 'simulated')
 """
 _ALREADY_EXISTS = "SB309"
+
+_KEY_NAME = "billing-up"
 
 _GATEWAY_SECONDS = 30.0
 _RELAY_SECONDS = 20.0
@@ -82,6 +87,33 @@ class Addresses:
             "BILLING_GATEWAY_URL": self.gateway_url,
             "BILLING_GATEWAY_ACCOUNT": self.gateway_account,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """All that runs.
+
+    Attributes:
+        addresses: where.
+        servers: those that were started here.
+        children: the processes.
+    """
+
+    addresses: Addresses
+    servers: EmbeddedServers
+    children: list["Child"]
+
+    def watch(self) -> NoReturn:
+        """Keep the children running; ends by an exception of the caller's, such as a signal's.
+
+        Raises:
+            ServerError: a server that was started here has ended by itself.
+        """
+        while True:
+            self.servers.require_running()
+            for child in self.children:
+                child.watch()
+            time.sleep(_POLL_SECONDS)
 
 
 class Child:
@@ -147,7 +179,7 @@ class Child:
 @contextmanager
 def everything(
     settings: Settings, data_dir: Path, progress: Callable[[str], None]
-) -> Iterator[tuple[Addresses, list[Child]]]:
+) -> Iterator[Running]:
     """Run all of it for as long as the context lasts.
 
     Args:
@@ -183,11 +215,13 @@ def everything(
             gateway_url, gateway = stack.enter_context(
                 _gateway(settings, data_dir, logs, f"{door_url}/webhooks/payments", secret)
             )
-            # Made only where nobody else's things are behind the door.
+            # Made only where nobody else's things are behind the door, and no other `up` runs: the
+            # data directory is ours.
             key = None
             if settings.database_url is None:
                 scopes = [Scope.READ, Scope.WRITE, Scope.OPERATE]
-                key = stack.enter_context(temporary_key(database_url, "billing-up", scopes))
+                revoke_leftovers(database_url, _KEY_NAME)
+                key = stack.enter_context(temporary_key(database_url, _KEY_NAME, scopes))
             addresses = Addresses(
                 database_url=database_url,
                 redis_url=settings.redis_url or servers.redis_url,
@@ -202,7 +236,7 @@ def everything(
             relay = stack.enter_context(_child("relay", _RELAY_SECONDS, logs, addresses))
             worker = stack.enter_context(_child("worker", _WORKER_SECONDS, logs, addresses))
             door = stack.enter_context(_door(port, secret, known, logs, addresses))
-            yield addresses, [*gateway, relay, worker, door]
+            yield Running(addresses, servers, [*gateway, relay, worker, door])
             progress("stopping; charges in flight are settled first")
 
 
@@ -278,11 +312,3 @@ def _gateway(
         yield url, [child]
     finally:
         child.stop(_GATEWAY_SECONDS)
-
-
-def watch(children: list[Child]) -> None:
-    """Keep the children running; ends by an exception of the caller's, such as a signal's."""
-    while True:
-        for child in children:
-            child.watch()
-        time.sleep(_POLL_SECONDS)

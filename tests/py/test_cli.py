@@ -32,6 +32,8 @@ _ONE_MORE_CUSTOMER = """
     )
     SELECT c.external_ref FROM made CROSS JOIN billing.customer AS c
 """
+_LET_IN = "SELECT count(*) FROM billing_ops.api_key WHERE status = 'ACTIVE'"
+_POSTMASTER = "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::integer"
 COMMANDS = (
     *("up", "migrate", "worker", "relay", "gateway", "demo", "import"),
     *("api", "keys", "doctor", "reconcile", "simulate"),
@@ -253,32 +255,55 @@ def was_told(database_url: str) -> bool:
         return connection.execute("SELECT FROM billing.webhook_event").rowcount > 0
 
 
-def first_line_of(log: Path) -> dict[str, Any]:
-    """The JSON object that a process has begun with."""
-    found: dict[str, Any] = json.loads(log.read_text().splitlines()[0])
-    return found
+def addresses_in(log: Path) -> dict[str, Any]:
+    """What `up` has printed, among the lines of its log; empty before it has."""
+    for line in log.read_text().splitlines(keepends=True):
+        if line.startswith('{"database_url"') and line.endswith("\n"):
+            found: dict[str, Any] = json.loads(line)
+            return found
+    return {}
+
+
+def end_up(process: subprocess.Popen[bytes], round_no: int, database_url: str) -> int:
+    """End everything in a way of each round; the exit code that is due."""
+    match round_no:
+        case 1:
+            process.kill()
+            return -signal.SIGKILL
+        case 2:
+            process.send_signal(signal.SIGTERM)
+            return Exit.DONE
+    with psycopg.connect(database_url) as connection:
+        ((postmaster,),) = connection.execute(_POSTMASTER).fetchall()
+    os.kill(postmaster, signal.SIGKILL)
+    return Exit.UNREACHABLE
 
 
 async def run_up(directory: Path, log: Path, round_no: int, keys: list[str]) -> None:
-    """Start everything, use it, and end it; `keys` gets the one that the door lets in."""
+    """Start everything, use it, and end it; `keys` gets the one that the door lets in.
+
+    Another end each time: it is killed, told to end, and its PostgreSQL is killed.
+    """
     process = start("up", "--json", "--data-dir", str(directory), log=log)
     try:
-        await until(lambda: "\n" in log.read_text() or process.poll() is not None, "up")
-        addresses = first_line_of(log)
+        await until(lambda: bool(addresses_in(log)) or process.poll() is not None, "up")
+        addresses = addresses_in(log)
         with psycopg.connect(addresses["database_url"]) as connection:
             accounts = connection.execute("SELECT code FROM billing.gateway_account").fetchall()
+            let_in = connection.execute(_LET_IN).fetchall()
             customers = connection.execute(_ONE_MORE_CUSTOMER, {"no": round_no}).fetchall()
         assert accounts == [("simulated",)]
-        assert len(customers) == round_no - 1
+        assert {(f"customer-{earlier}",) for earlier in range(1, round_no)} <= set(customers)
+        assert let_in == [(1,)]
         keys.append(addresses["key"])
-        if len(keys) > 1:
+        if round_no == 2:
             with signed_up_at(addresses["door_url"], *keys) as status:
                 await until(lambda: status() == "ACTIVE", "the first payment")
             await until(partial(was_told, addresses["database_url"]), "the gateway's webhook")
         watched = Watched(descendants(process.pid))
-        process.send_signal(signal.SIGTERM)
+        expected = end_up(process, round_no, addresses["database_url"])
         await until(lambda: process.poll() is not None, "the end")
-        assert process.returncode == Exit.DONE
+        assert process.returncode == expected
         assert watched.survivors(SECONDS) == set()
         watched.close()
     finally:
@@ -289,5 +314,6 @@ async def test_up_runs_everything_and_leaves_nothing_behind_but_its_data(
     data_dir: Path, tmp_path: Path
 ) -> None:
     keys: list[str] = []
-    for round_no in (1, 2):
+    for round_no in (1, 2, 3):
         await run_up(data_dir / "up", tmp_path / f"up-{round_no}.log", round_no, keys)
+    assert "PostgreSQL has ended by itself, status -9" in (tmp_path / "up-3.log").read_text()

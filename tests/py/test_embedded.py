@@ -186,6 +186,21 @@ def test_restart_keeps_the_port_and_changes_the_process(
         assert answers(server)
 
 
+def test_a_server_that_ends_by_itself_is_told_of(data_dir: Path) -> None:
+    with EmbeddedServers(data_dir, postgres=False) as servers:
+        servers.require_running()
+        watched = Watched([servers.kafka.pid])
+        os.kill(servers.kafka.pid, signal.SIGKILL)
+        assert watched.survivors(SECONDS) == set()
+        watched.close()
+        with pytest.raises(ServerError, match="Tansu has ended by itself, status -9") as told:
+            servers.require_running()
+        assert told.value.code is ServerErrorCode.ENDED
+        servers.kafka.start()
+        servers.redis.stop()
+        servers.require_running()
+
+
 def test_a_server_can_be_frozen_and_thawed(data_dir: Path) -> None:
     with (
         RedisServer(data_dir / "redis") as server,
