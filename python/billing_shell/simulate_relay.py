@@ -42,6 +42,8 @@ class _MortalRelay(Relay):
             dsn, bootstrap, topic=topic, relay_id=relay_id, partitions=_PARTITIONS, batch=_BATCH
         )
         self.has_leased = asyncio.Event()
+        # A new producer takes a second until it may write. Its errors show at the first batch.
+        self._thread.submit(self._publisher.open)
 
     async def _lease(self) -> list[Event]:
         events = await super()._lease()
@@ -62,7 +64,7 @@ class _MortalRelay(Relay):
 
 
 class SimulatedRelay:
-    """One relay after the other.
+    """One relay after the other; the next one is always ready.
 
     Attributes:
         counts: how often one died.
@@ -99,6 +101,7 @@ class SimulatedRelay:
         self._batches = 0
         self._batch: asyncio.Task[bool] | None = None
         self._relay = self._another()
+        self._next = self._another()
 
     async def begin(self) -> None:
         """Take what waits, and go on publishing it while business goes on.
@@ -136,7 +139,7 @@ class SimulatedRelay:
         except _DiedError:
             self.counts["deaths_of_relays"] += 1
             await self._relay.drop()
-            self._relay = self._another()
+            self._relay, self._next = self._next, self._another()
             for statement in _LET_LEASES_LAPSE:
                 self._owner.execute(statement)
             return True
@@ -151,6 +154,7 @@ class SimulatedRelay:
         if self._batch is not None:
             await asyncio.gather(self._batch, return_exceptions=True)
         await self._relay.close()
+        await self._next.close()
 
     def read(self) -> TopicBook:
         """Read the whole topic as somebody else."""
