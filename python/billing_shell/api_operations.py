@@ -7,6 +7,7 @@ door decides nothing: what a caller leaves out is left out of the call.
 import functools
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
@@ -162,7 +163,7 @@ def _read_body(body: type[Body], request: Request, raw_body: bytes, faults: Faul
     if raw_body and not _is_json(request.headers.get("content-type", "")):
         raise of_status(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     try:
-        return body.model_validate_json(raw_body or b"{}").given()
+        given = body.model_validate_json(raw_body or b"{}").given()
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=False, include_input=False)
         if errors[0]["type"] == "json_invalid":
@@ -170,6 +171,20 @@ def _read_body(body: type[Body], request: Request, raw_body: bytes, faults: Faul
         for fault in errors:
             faults.add("/".join(("/body", *map(_escaped, fault["loc"]))), fault["msg"])
         return {}
+    for name in _given_twice(raw_body):
+        faults.add(f"/body/{_escaped(name)}", "is given twice")
+    return given
+
+
+def _given_twice(raw_body: bytes) -> list[str]:
+    """Names that a body has more than once, of which readers take one or the other (RFC 8259, 4).
+
+    Args:
+        raw_body: one flat object, or empty.
+    """
+    pairs = json.loads(raw_body, object_pairs_hook=list) if raw_body else []
+    counted = Counter(name for name, _ in pairs)
+    return [name for name, times in counted.items() if times > 1]
 
 
 def _escaped(part: int | str) -> str:

@@ -255,6 +255,30 @@ def test_a_header_that_is_given_twice_is_refused(
     assert client.get(path).headers["ETag"] == tag
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"atPeriodEnd": true, "unusedTime": "NONE", "atPeriodEnd": false}',
+        '{"atPeriodEnd": true, "at\\u0050eriodEnd": true}',
+        '{"atPeriodEnd": {"a": [1]}, "atPeriodEnd": true}',
+    ],
+    ids=["two values", "escaped", "nested"],
+)
+def test_a_name_that_a_body_has_twice_is_refused(
+    client: httpx.Client, shop: Shop, body: str
+) -> None:
+    path = f"/subscriptions/{shop.mine['subscription_id']}"
+    before = client.get(path).json()
+    headers = {"Content-Type": "application/json"}
+    refused = client.post(f"{path}/cancel", content=body, headers=headers)
+    assert refused.status_code == 422
+    assert refused.json()["sqlstate"] == "SB101"
+    assert refused.json()["errors"] == [
+        {"pointer": "/body/atPeriodEnd", "detail": "is given twice"}
+    ]
+    assert client.get(path).json() == before
+
+
 def test_one_customer_is_found_by_the_callers_own_name(client: httpx.Client, shop: Shop) -> None:
     found = client.get("/customers", params={"externalRef": "mine"}).json()
     assert [each["customerId"] for each in found["data"]] == [shop.mine["customer_id"]]
