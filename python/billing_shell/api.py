@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match, request_response
+from starlette.routing import Match, Route, request_response
 from starlette.types import ASGIApp
 
 from billing_shell import api_openapi, crashpoints
@@ -249,9 +249,10 @@ def _allowed(request: Request) -> list[str]:
     matching = [
         route
         for route in request.app.routes
-        if isinstance(route, APIRoute) and route.matches(request.scope)[0] is not Match.NONE
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
     ]
-    return sorted({method for route in matching for method in route.methods or ()})
+    methods = {method for route in matching for method in route.methods or ()}
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
 
 def _is_known(request: Request, response: Response) -> bool:

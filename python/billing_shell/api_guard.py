@@ -106,7 +106,7 @@ class Guard:
         try:
             try:
                 exchange.body = await _body(scope, receive)
-                await self._answering(scope, _nothing_more, send)
+                await self._answering(_as_get(scope), _nothing_more, send)
             except ProblemError as problem:
                 await problem.response(exchange.request_id)(scope, receive, send)
         except _ClientGoneError:
@@ -187,6 +187,11 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
     except TimeoutError:
         raise _closing(HTTPStatus.REQUEST_TIMEOUT) from None
     return bytes(body)
+
+
+def _as_get(scope: Scope) -> Scope:
+    """HEAD is answered like GET (RFC 9110, 9.3.2); the server keeps the content back."""
+    return {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
 
 def _closing(status: int) -> ProblemError:

@@ -376,6 +376,32 @@ def test_an_address_that_is_none_is_refused(
     assert refused.json()["status"] == status
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/subscriptions", "POST"),
+        ("/subscriptions/64", "GET, HEAD"),
+        ("/customers", "GET, HEAD, POST"),
+        ("/openapi.json", "GET, HEAD"),
+        ("/readyz", "GET, HEAD"),
+    ],
+)
+def test_what_is_allowed_on_a_path_is_said(looker: httpx.Client, path: str, allowed: str) -> None:
+    refused = looker.delete(path)
+    assert refused.status_code == 405
+    assert refused.headers["Allow"] == allowed
+
+
+def test_head_is_get_without_its_content(client: httpx.Client, shop: Shop) -> None:
+    for path in (f"/subscriptions/{shop.mine['subscription_id']}", f"/subscriptions/{NOBODY}"):
+        got = client.get(path)
+        head = client.head(path)
+        assert (head.status_code, head.content) == (got.status_code, b"")
+        for name in ("Content-Type", "Content-Length", "ETag", "Allow"):
+            assert head.headers.get(name) == got.headers.get(name)
+    assert client.head("/subscriptions").status_code == 405
+
+
 def test_every_answer_forbids_to_guess_frame_and_keep_it(shared_door: RunningDoor) -> None:
     for path in ("/healthz", "/subscriptions/64", "/nowhere", "/openapi.json"):
         headers = httpx.get(shared_door.url + path, timeout=PATIENCE).headers
