@@ -15,7 +15,6 @@ from billing_shell.api_keys import Scope, hash_of, new_key
 from billing_shell.command_errors import Exit, fail, reported
 from billing_shell.command_output import AsJson, print_json
 from billing_shell.command_settings import needed, read_settings
-from billing_shell.errors import RetryableError
 
 OPERATOR_ROLE = "billing_operator"
 
@@ -89,6 +88,8 @@ def temporary_key(database_url: str, name: str, scopes: list[Scope]) -> Iterator
     Its name is completed by chance: one that outlived its process is in nobody's way, and is found
     by `revoke_leftovers`. So is one whose database has ended before it; that is no further error.
     """
+    from billing_shell.errors import RetryableError
+
     full_name = f"{name}-{secrets.token_hex(4)}"
     key, key_id = _create(database_url, full_name, scopes, None)
     try:
