@@ -39,7 +39,7 @@ _REVOKE_LEFTOVERS: LiteralString = """
     SELECT r.*
     FROM billing_ops.api_key AS k
     CROSS JOIN LATERAL billing_ops.revoke_api_key(p_api_key_id => k.api_key_id) AS r
-    WHERE k.status = 'ACTIVE' AND k.name ~ ('^' || %(name)s || '-[0-9a-f]{8}$')
+    WHERE k.status IN ('ACTIVE', 'ROTATED') AND k.name ~ ('^' || %(name)s || '-[0-9a-f]{8}$')
 """
 _LIST: LiteralString = "SELECT k.* FROM billing_ops.api_key AS k ORDER BY k.name, k.api_key_id"
 

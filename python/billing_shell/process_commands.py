@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 # As Kafka has it, and of RFC 3986 the characters.
+_ENDING = (signal.SIGTERM, signal.SIGINT)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _URI_REFERENCE = re.compile(r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
 
@@ -41,6 +42,7 @@ def up(*, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     server that was started here ends by itself, all ends with exit code 3.
     """
     from billing_shell.logs import configure_logs
+    from billing_shell.server_process import ServerError
     from billing_shell.supervisor import everything
 
     settings = read_settings(as_json=as_json)
@@ -56,7 +58,11 @@ def up(*, data_dir: DataDir = None, as_json: AsJson = False) -> None:
                 print_json(dataclasses.asdict(running.addresses))
             else:
                 _print_addresses(running.addresses)
-            running.watch()
+            try:
+                running.watch()
+            except ServerError:
+                _end_undisturbed()
+                raise
 
 
 def worker(
@@ -192,17 +198,21 @@ def _on_signals(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, stop)
 
 
+def _end_undisturbed() -> None:
+    """Has signals wait that would break off an end that has begun."""
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
     """Turns the first SIGTERM or SIGINT into an end in good order; the next ones wait for it."""
-    ours = (signal.SIGTERM, signal.SIGINT)
 
     def end(_number: int, _frame: "FrameType | None") -> NoReturn:
-        for number in ours:
-            signal.signal(number, signal.SIG_IGN)
+        _end_undisturbed()
         raise SystemExit(Exit.DONE)
 
-    before = {number: signal.signal(number, end) for number in ours}
+    before = {number: signal.signal(number, end) for number in _ENDING}
     try:
         yield
     finally:

@@ -32,7 +32,11 @@ _ONE_MORE_CUSTOMER = """
     )
     SELECT c.external_ref FROM made CROSS JOIN billing.customer AS c
 """
-_LET_IN = "SELECT count(*) FROM billing_ops.api_key WHERE status = 'ACTIVE'"
+_LET_IN = "SELECT count(*) FROM billing_ops.api_key WHERE status IN ('ACTIVE', 'ROTATED')"
+_ROTATE = """
+    SELECT FROM billing_ops.api_key AS k
+    CROSS JOIN billing_ops.rotate_api_key(k.api_key_id, sha256('another'), interval '1 day')
+"""
 _POSTMASTER = "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::integer"
 COMMANDS = (
     *("up", "migrate", "worker", "relay", "gateway", "demo", "import"),
@@ -291,6 +295,8 @@ async def run_up(directory: Path, log: Path, round_no: int, keys: list[str]) -> 
         with psycopg.connect(addresses["database_url"]) as connection:
             accounts = connection.execute("SELECT code FROM billing.gateway_account").fetchall()
             let_in = connection.execute(_LET_IN).fetchall()
+            if round_no == 1:
+                connection.execute(_ROTATE)
             customers = connection.execute(_ONE_MORE_CUSTOMER, {"no": round_no}).fetchall()
         assert accounts == [("simulated",)]
         assert {(f"customer-{earlier}",) for earlier in range(1, round_no)} <= set(customers)

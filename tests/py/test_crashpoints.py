@@ -50,7 +50,8 @@ def test_the_process_stands_still_at_the_point_until_it_is_killed(
 ) -> None:
     process = run(tmp_path, point)
     deadline = time.monotonic() + 120
-    while not (tmp_path / "signal").exists():
+    told = tmp_path / "signal"
+    while not (told.exists() and told.read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert process.poll() is None
@@ -58,7 +59,7 @@ def test_the_process_stands_still_at_the_point_until_it_is_killed(
     output, _ = process.communicate()
     assert process.returncode == -signal.SIGKILL
     assert output == "".join(f"{number}\n" for number in range(1, reached + 1))
-    assert (tmp_path / "signal").read_text() == "relay_acknowledged\n"
+    assert told.read_text() == "relay_acknowledged\n"
 
 
 @pytest.mark.parametrize("point", ["nowhere", "relay_acknowledged:0", "relay_acknowledged:x"])
